@@ -1,0 +1,53 @@
+#!/bin/sh
+# Installs what Cairn needs from Debian's packages. Idempotent and quiet: it asks dpkg first and calls apt only for
+# what is missing, so a second run costs milliseconds. Works as root and with sudo.
+#
+#   scripts/setup.sh            what building and testing need
+#   scripts/setup.sh --build    only what building and running need
+#   scripts/setup.sh --bench    also what the benchmarks compare with
+set -eu
+
+BUILD_PACKAGES="clang-19 lld-19 llvm-19 libclang-rt-19-dev cmake ninja-build ccache pkg-config
+  liburing-dev libisal-dev librocksdb-dev libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libpugixml-dev
+  libcli11-dev libtomlplusplus-dev libboost-dev libprotobuf-dev protobuf-compiler"
+TEST_PACKAGES="libgtest-dev libgmock-dev libbenchmark-dev clang-tidy-19 clang-format-19
+  awscli s3cmd rclone python3 python3-boto3 curl"
+BENCH_PACKAGES="nginx-light fio"
+
+case "${1:-}" in
+  --build) wanted="$BUILD_PACKAGES" ;;
+  --bench) wanted="$BUILD_PACKAGES $TEST_PACKAGES $BENCH_PACKAGES" ;;
+  "") wanted="$BUILD_PACKAGES $TEST_PACKAGES" ;;
+  *) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
+esac
+
+missing=""
+for package in $wanted; do
+  # "install ok installed" is the only state that means usable; a removed package keeps its configuration and a state.
+  state=$(dpkg-query -W -f '${Status}' "$package" 2>/dev/null || true)
+  [ "$state" = "install ok installed" ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" = 0 ]; then
+  as_root=""
+elif command -v sudo >/dev/null; then
+  as_root="sudo"
+else
+  echo "setup: these packages are missing and neither root nor sudo is at hand:$missing" >&2
+  echo "setup: as root, run: apt-get install --no-install-recommends$missing" >&2
+  exit 1
+fi
+
+echo "setup: installing$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+install_missing() {
+  # shellcheck disable=SC2086  # a list of words on purpose
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >"$log" 2>&1
+}
+# The package lists may be absent (a fresh container) or stale: refresh them only when the first try fails.
+if ! install_missing; then
+  $as_root apt-get update -qq >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+  install_missing || { tail -20 "$log" >&2; echo "setup: apt-get failed, see above" >&2; exit 1; }
+fi

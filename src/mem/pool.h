@@ -1,0 +1,112 @@
+// Pool: one reactor's part of the arena, given out in blocks of 4 KiB, 16 KiB, 64 KiB, 256 KiB and 1 MiB.
+//
+// A quad buddy: a free block of one class splits into four of the next smaller one, and four free siblings merge again, so
+// the pool never ends up with all its memory in a class that nobody asks for. Splitting and merging touch only the
+// bookkeeping, which stands apart from the payload.
+#pragma once
+
+#include <pthread.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/metrics.h"
+#include "base/status.h"
+#include "mem/buf.h"
+#include "mem/buf_chain.h"
+#include "reactor/cancel.h"
+#include "reactor/loop.h"
+#include "reactor/sync.h"
+#include "reactor/task.h"
+
+namespace cairn::mem {
+
+inline constexpr std::array<uint32_t, 5> kClassBytes = {4096, 16384, 65536, 262144, 1048576};
+inline constexpr size_t kPage = kClassBytes.front();
+inline constexpr size_t kMaxBlock = kClassBytes.back();
+
+// Who asks. Client traffic leaves the reserve alone, so that completions, the journal and replication always find memory
+// to end what is under way.
+enum class Purpose { client, internal };
+
+// Carries a block to its pool's thread, which then calls Pool::free_block. Called on the freeing thread.
+class ForeignFree {
+ public:
+  virtual ~ForeignFree() = default;
+  virtual void send_home(Block* block) noexcept = 0;
+};
+
+class Pool {
+ public:
+  // `memory` is a multiple of 1 MiB and outlives the pool; `reserve_bytes` of it are for Purpose::internal. Belongs to the
+  // thread that makes it, until bind_to_this_thread.
+  Pool(Loop& loop, Registry& registry, std::span<std::byte> memory, size_t reserve_bytes);
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+  // All blocks are back.
+  ~Pool();
+
+  void bind_to_this_thread() { owner_ = pthread_self(); }
+  void set_foreign_free(ForeignFree* hook) { foreign_free_ = hook; }
+
+  // One block of the smallest class that holds `size` (<= 1 MiB), the Buf's size being `size`; 4 KiB-aligned. Errc::busy when there
+  // is none now.
+  Result<Buf> try_alloc(size_t size, Purpose purpose = Purpose::client);
+  // Waits its turn.
+  Task<Result<Buf>> alloc(size_t size, Purpose purpose = Purpose::client, CancelToken token = {});
+  // Blocks of 1 MiB and a smaller last one, `size` bytes altogether. All or nothing, so that two chains that each wait for
+  // the other's rest can't exist. Errc::too_large when the pool could never give that much.
+  Task<Result<BufChain>> alloc_chain(size_t size, Purpose purpose = Purpose::client, CancelToken token = {});
+
+  size_t free_bytes() const { return free_bytes_; }
+  size_t total_bytes() const { return memory_.size(); }
+  // Where copy_payload on this reactor counts.
+  Counter& copied() { return copied_; }
+  Loop& loop() { return loop_; }
+  std::span<std::byte> memory() const { return memory_; }
+
+  // On the pool's own thread. For Buf and ForeignFree.
+  void free_block(Block* block) noexcept;
+
+ private:
+  friend class Buf;
+  struct Node;
+
+  static size_t class_of(size_t size);
+  Semaphore& turn(Purpose purpose) { return purpose == Purpose::client ? client_turn_ : internal_turn_; }
+  bool has_room(size_t bytes, Purpose purpose) const;
+  Block* take(size_t class_index);
+  bool try_chain(size_t size, Purpose purpose, BufChain& out);
+  size_t page_of(const Block* block) const { return static_cast<size_t>(block - blocks_.get()); }
+  void push_free(size_t class_index, size_t page);
+  void remove_free(size_t class_index, size_t page);
+
+  Loop& loop_;
+  std::span<std::byte> memory_;
+  size_t reserve_bytes_;
+  size_t free_bytes_;
+  pthread_t owner_;
+  ForeignFree* foreign_free_ = nullptr;
+
+  // One entry per 4 KiB page; the entry of a block's first page speaks for the block.
+  std::unique_ptr<Block[]> blocks_;
+  static constexpr uint8_t kNotFree = 0xff;
+  std::vector<uint8_t> free_class_;  // the class of the free block that starts here, or kNotFree
+  std::vector<uint32_t> free_slot_;  // its place in free_[class]
+  std::array<std::vector<uint32_t>, kClassBytes.size()> free_;
+
+  // Waiters queue for a turn; the one whose turn it is waits for freed_. Two queues, because internal work may not stand
+  // behind the clients that wait for it.
+  Semaphore client_turn_;
+  Semaphore internal_turn_;
+  Event freed_;
+  Counter& copied_;
+  Gauge& free_gauge_;
+  Counter& waits_;
+};
+
+}  // namespace cairn::mem
