@@ -9,5 +9,6 @@ namespace cairn {
 
 }  // namespace cairn
 
-#define ASSERT(condition) \
-  (__builtin_expect(static_cast<bool>(condition), 1) ? void(0) : ::cairn::assertion_failed(#condition, __FILE__, __LINE__))
+#define ASSERT(condition)                                      \
+  (__builtin_expect(static_cast<bool>(condition), 1) ? void(0) \
+                                                     : ::cairn::assertion_failed(#condition, __FILE__, __LINE__))

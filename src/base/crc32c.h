@@ -1,5 +1,5 @@
-// CRC32C (Castagnoli, reflected, initial value and final XOR all ones: RFC 3720 section 12.1), the checksum of everything
-// that leaves memory.
+// CRC32C (Castagnoli, reflected, initial value and final XOR all ones: RFC 3720 section 12.1), the checksum of
+// everything that leaves memory.
 #pragma once
 
 #include <cstddef>

@@ -14,15 +14,16 @@ namespace cairn::log {
 enum class Level { debug, info, warn, error };
 enum class Format { text, json };
 
-// Called once by a program's main before threads start. Before that, lines at warn and above go to standard error as text.
+// Called once by a program's main before threads start. Before that, lines at warn and above go to standard error as
+// text.
 void setup(Level level, Format format);
 bool enabled(Level level) noexcept;
 void write(Level level, const char* file, int line, std::string_view text);
 
 }  // namespace cairn::log
 
-#define LOG(level, ...)                                                                              \
-  do {                                                                                               \
-    if (::cairn::log::enabled(::cairn::log::Level::level))                                           \
+#define LOG(level, ...)                                                                                     \
+  do {                                                                                                      \
+    if (::cairn::log::enabled(::cairn::log::Level::level))                                                  \
       ::cairn::log::write(::cairn::log::Level::level, __FILE_NAME__, __LINE__, ::fmt::format(__VA_ARGS__)); \
   } while (false)

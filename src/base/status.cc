@@ -6,31 +6,58 @@
 namespace cairn {
 namespace {
 
-constexpr std::array<std::string_view, 21> kNames = {
-    "ok",          "invalid_argument", "not_found",         "already_exists",  "condition_failed", "no_space",
-    "corrupt",     "io_error",         "device_fenced",     "busy",            "timed_out",        "cancelled",
-    "closed",      "unavailable",      "stale_epoch",       "permission_denied", "unauthenticated", "unsupported",
-    "protocol_error", "too_large",     "unknown"};
+constexpr std::array<std::string_view, 21> kNames = {"ok",
+                                                     "invalid_argument",
+                                                     "not_found",
+                                                     "already_exists",
+                                                     "condition_failed",
+                                                     "no_space",
+                                                     "corrupt",
+                                                     "io_error",
+                                                     "device_fenced",
+                                                     "busy",
+                                                     "timed_out",
+                                                     "cancelled",
+                                                     "closed",
+                                                     "unavailable",
+                                                     "stale_epoch",
+                                                     "permission_denied",
+                                                     "unauthenticated",
+                                                     "unsupported",
+                                                     "protocol_error",
+                                                     "too_large",
+                                                     "unknown"};
 static_assert(kNames.size() == static_cast<size_t>(Errc::unknown) + 1);
 
 Errc errc_from_errno(int errno_value) {
   switch (errno_value) {
-    case ENOENT: return Errc::not_found;
-    case EEXIST: return Errc::already_exists;
+    case ENOENT:
+      return Errc::not_found;
+    case EEXIST:
+      return Errc::already_exists;
     case EACCES:
-    case EPERM: return Errc::permission_denied;
+    case EPERM:
+      return Errc::permission_denied;
     case ENOSPC:
-    case EDQUOT: return Errc::no_space;
-    case EINVAL: return Errc::invalid_argument;
+    case EDQUOT:
+      return Errc::no_space;
+    case EINVAL:
+      return Errc::invalid_argument;
     case EBUSY:
-    case EADDRINUSE: return Errc::busy;
-    case ECANCELED: return Errc::cancelled;
-    case ETIMEDOUT: return Errc::timed_out;
-    case ECONNREFUSED: return Errc::unavailable;
+    case EADDRINUSE:
+      return Errc::busy;
+    case ECANCELED:
+      return Errc::cancelled;
+    case ETIMEDOUT:
+      return Errc::timed_out;
+    case ECONNREFUSED:
+      return Errc::unavailable;
     case EPIPE:
     case ECONNRESET:
-    case ENOTCONN: return Errc::closed;
-    default: return Errc::io_error;
+    case ENOTCONN:
+      return Errc::closed;
+    default:
+      return Errc::io_error;
   }
 }
 

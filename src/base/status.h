@@ -19,8 +19,8 @@
 
 namespace cairn {
 
-// What went wrong, in the few kinds that callers treat differently. The values travel on the wire (SRPC status) and must
-// never be renumbered.
+// What went wrong, in the few kinds that callers treat differently. The values travel on the wire (SRPC status) and
+// must never be renumbered.
 enum class Errc : uint16_t {
   ok = 0,
   invalid_argument = 1,    // the request can never succeed as it is
@@ -100,18 +100,18 @@ Error error_from_errno(int errno_value, std::string_view what);
 
 #define CAIRN_CONCAT_INNER(a, b) a##b
 #define CAIRN_CONCAT(a, b) CAIRN_CONCAT_INNER(a, b)
-#define CAIRN_TRY_1(ret, name, expression)       \
-  do {                                           \
-    auto name = (expression);                    \
-    if (!name) ret std::move(name).error();      \
+#define CAIRN_TRY_1(ret, name, expression)  \
+  do {                                      \
+    auto name = (expression);               \
+    if (!name) ret std::move(name).error(); \
   } while (false)
 #define CAIRN_TRY_2(ret, name, declaration, expression) \
   auto name = (expression);                             \
   if (!name) ret std::move(name).error();               \
   declaration = *std::move(name)
 #define CAIRN_TRY_PICK(_1, _2, picked, ...) picked
-#define CAIRN_TRY(ret, ...)                                       \
-  CAIRN_TRY_PICK(__VA_ARGS__, CAIRN_TRY_2, CAIRN_TRY_1, unused)   \
+#define CAIRN_TRY(ret, ...)                                     \
+  CAIRN_TRY_PICK(__VA_ARGS__, CAIRN_TRY_2, CAIRN_TRY_1, unused) \
   (ret, CAIRN_CONCAT(try_result_, __COUNTER__), __VA_ARGS__)
 
 #define TRY(...) CAIRN_TRY(return, __VA_ARGS__)

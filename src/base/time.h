@@ -47,8 +47,8 @@ class Clock {
   virtual Time now() const = 0;
 };
 
-// Calendar time, for what users see (Last-Modified) and for signatures with a validity. Nothing that must be correct may
-// be decided by it: it jumps.
+// Calendar time, for what users see (Last-Modified) and for signatures with a validity. Nothing that must be correct
+// may be decided by it: it jumps.
 class WallClock {
  public:
   virtual ~WallClock() = default;

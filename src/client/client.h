@@ -1,5 +1,5 @@
-// Client: routes each call to the poll group that owns the data, over SRPC, and hides retries. What gateways and services
-// use; one instance per reactor.
+// Client: routes each call to the poll group that owns the data, over SRPC, and hides retries. What gateways and
+// services use; one instance per reactor.
 #pragma once
 
 #include <optional>
@@ -45,18 +45,20 @@ class Client {
   virtual std::vector<engine::GroupId> all_groups() const = 0;
 
   // Chunks. Payload alignment as in object::Writer::write; offset a multiple of 4 KiB.
-  virtual Task<Result<void>> chunk_write(engine::ChunkId chunk, uint32_t offset, mem::BufChain data, CallContext context) = 0;
+  virtual Task<Result<void>> chunk_write(engine::ChunkId chunk, uint32_t offset, mem::BufChain data,
+                                         CallContext context) = 0;
   virtual Task<Result<mem::BufChain>> chunk_read(engine::ChunkId chunk, uint32_t offset, uint32_t length,
                                                  CallContext context) = 0;
   // Deleting what isn't there is ok.
   virtual Task<Result<void>> chunk_delete(engine::ChunkId chunk, CallContext context) = 0;
   // Up to `limit` ids of the group greater than `after`, ascending.
-  virtual Task<Result<std::vector<engine::ChunkId>>> chunk_list(engine::GroupId group, engine::ChunkId after, size_t limit,
-                                                                CallContext context) = 0;
+  virtual Task<Result<std::vector<engine::ChunkId>>> chunk_list(engine::GroupId group, engine::ChunkId after,
+                                                                size_t limit, CallContext context) = 0;
 
   // Ordered map of a group; reads see every acknowledged batch. kv_batch: condition_failed with the index of the first
   // condition that failed as message.
-  virtual Task<Result<std::optional<std::string>>> kv_get(engine::GroupId group, std::string key, CallContext context) = 0;
+  virtual Task<Result<std::optional<std::string>>> kv_get(engine::GroupId group, std::string key,
+                                                          CallContext context) = 0;
   virtual Task<Result<kv::ScanResult>> kv_scan(engine::GroupId group, kv::ScanOptions options, CallContext context) = 0;
   virtual Task<Result<void>> kv_batch(engine::GroupId group, Batch batch, CallContext context) = 0;
 };

@@ -1,5 +1,5 @@
-// BlockDevice: the seam to a disk. UringDevice drives block devices and files with io_uring and O_DIRECT, MemoryDevice is
-// plain memory, sim::SimDisk fails in every way a disk can.
+// BlockDevice: the seam to a disk. UringDevice drives block devices and files with io_uring and O_DIRECT, MemoryDevice
+// is plain memory, sim::SimDisk fails in every way a disk can.
 //
 //   CO_TRY(co_await read(device, offset, bufs));     // bufs: a BufChain whose blocks are filled
 //   CO_TRY(co_await write(device, offset, chain));
@@ -43,8 +43,8 @@ struct IoRequest {
 class BlockDevice {
  public:
   virtual ~BlockDevice() = default;
-  // Never blocks. Requests run in no particular order: who needs an order waits for completion. A completed write is on stable
-  // storage only when a flush submitted after its completion has completed.
+  // Never blocks. Requests run in no particular order: who needs an order waits for completion. A completed write is on
+  // stable storage only when a flush submitted after its completion has completed.
   virtual void submit(IoRequest& request) = 0;
   virtual uint64_t size_bytes() const = 0;
   // Discarded ranges read as anything until written again; a device without discard completes it with ok.
@@ -61,7 +61,7 @@ class IoAwaiter : private IoRequest {
     offset = at;
     length = size;
     vectors_.resize(memory_.slices().size());
-    memory_.to_iovecs(vectors_);
+    memory_.to_iovecs({vectors_.data(), vectors_.size()});
     iovecs = vectors_.data();
     iovec_count = static_cast<uint32_t>(vectors_.size());
     complete = [](IoRequest& request) {

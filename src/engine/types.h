@@ -10,8 +10,8 @@
 
 namespace cairn::engine {
 
-inline constexpr uint32_t kPageBytes = 4096;             // the unit of checksums and of small writes
-inline constexpr uint32_t kUnitBytes = 64 * 1024;        // the unit of allocation
+inline constexpr uint32_t kPageBytes = 4096;              // the unit of checksums and of small writes
+inline constexpr uint32_t kUnitBytes = 64 * 1024;         // the unit of allocation
 inline constexpr uint32_t kChunkBytes = 4 * 1024 * 1024;  // the largest chunk
 
 using ChunkId = Id128;  // an object's data id in the first 12 bytes, the chunk's number (big-endian) in the last 4
@@ -38,12 +38,12 @@ struct Entry {
 
   // chunk_*:
   ChunkId chunk;
-  uint32_t offset = 0;      // bytes, a multiple of 4 KiB
-  uint32_t length = 0;      // bytes; for a write payload.size()
-  mem::BufChain payload;    // chunk_write: every slice 4 KiB-aligned in memory, all but the last whole pages. The last page's
-                            // tail room in its block is zeroed by the engine.
+  uint32_t offset = 0;    // bytes, a multiple of 4 KiB
+  uint32_t length = 0;    // bytes; for a write payload.size()
+  mem::BufChain payload;  // chunk_write: every slice 4 KiB-aligned in memory, all but the last whole pages. The last
+                          // page's tail room in its block is zeroed by the engine.
   // kv_batch:
-  std::string body;         // at most 1 MiB
+  std::string body;  // at most 1 MiB
 };
 
 }  // namespace cairn::engine

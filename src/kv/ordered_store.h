@@ -1,10 +1,10 @@
 // OrderedStore: the seam to an ordered map on stable storage. The engine keeps its chunk-map checkpoints in one, the
-// key-value machine its data. RocksStore (RocksDB, write-ahead log off) is the real one; MemoryStore forgets what was not
-// flushed when the simulator crashes it.
+// key-value machine its data. RocksStore (RocksDB, write-ahead log off) is the real one; MemoryStore forgets what was
+// not flushed when the simulator crashes it.
 //
-// Durability is a prefix: after a crash the store holds exactly the first n writes for some n that covers everything before
-// the last completed flush(). Callers put the log position into the same write as the data it produced, so that they know
-// where to replay from.
+// Durability is a prefix: after a crash the store holds exactly the first n writes for some n that covers everything
+// before the last completed flush(). Callers put the log position into the same write as the data it produced, so that
+// they know where to replay from.
 //
 // One thread per view; see RocksStore for sharing one database between reactors.
 #pragma once
@@ -32,8 +32,8 @@ struct KeyValue {
 };
 
 struct ScanOptions {
-  std::string begin;      // inclusive
-  std::string end;        // exclusive; empty: to the last key
+  std::string begin;  // inclusive
+  std::string end;    // exclusive; empty: to the last key
   size_t max_items = 1000;
   size_t max_bytes = size_t{1} << 20;  // keys and values; at least one item is returned whatever its size
   bool keys_only = false;              // values come back empty

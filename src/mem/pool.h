@@ -1,7 +1,7 @@
 // Pool: one reactor's part of the arena, given out in blocks of 4 KiB, 16 KiB, 64 KiB, 256 KiB and 1 MiB.
 //
-// A quad buddy: a free block of one class splits into four of the next smaller one, and four free siblings merge again, so
-// the pool never ends up with all its memory in a class that nobody asks for. Splitting and merging touch only the
+// A quad buddy: a free block of one class splits into four of the next smaller one, and four free siblings merge again,
+// so the pool never ends up with all its memory in a class that nobody asks for. Splitting and merging touch only the
 // bookkeeping, which stands apart from the payload.
 #pragma once
 
@@ -29,8 +29,8 @@ inline constexpr std::array<uint32_t, 5> kClassBytes = {4096, 16384, 65536, 2621
 inline constexpr size_t kPage = kClassBytes.front();
 inline constexpr size_t kMaxBlock = kClassBytes.back();
 
-// Who asks. Client traffic leaves the reserve alone, so that completions, the journal and replication always find memory
-// to end what is under way.
+// Who asks. Client traffic leaves the reserve alone, so that completions, the journal and replication always find
+// memory to end what is under way.
 enum class Purpose { client, internal };
 
 // Carries a block to its pool's thread, which then calls Pool::free_block. Called on the freeing thread.
@@ -42,8 +42,8 @@ class ForeignFree {
 
 class Pool {
  public:
-  // `memory` is a multiple of 1 MiB and outlives the pool; `reserve_bytes` of it are for Purpose::internal. Belongs to the
-  // thread that makes it, until bind_to_this_thread.
+  // `memory` is a multiple of 1 MiB and outlives the pool; `reserve_bytes` of it are for Purpose::internal. Belongs to
+  // the thread that makes it, until bind_to_this_thread.
   Pool(Loop& loop, Registry& registry, std::span<std::byte> memory, size_t reserve_bytes);
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -53,13 +53,13 @@ class Pool {
   void bind_to_this_thread() { owner_ = pthread_self(); }
   void set_foreign_free(ForeignFree* hook) { foreign_free_ = hook; }
 
-  // One block of the smallest class that holds `size` (<= 1 MiB), the Buf's size being `size`; 4 KiB-aligned. Errc::busy when there
-  // is none now.
+  // One block of the smallest class that holds `size` (<= 1 MiB), the Buf's size being `size`; 4 KiB-aligned.
+  // Errc::busy when there is none now.
   Result<Buf> try_alloc(size_t size, Purpose purpose = Purpose::client);
   // Waits its turn.
   Task<Result<Buf>> alloc(size_t size, Purpose purpose = Purpose::client, CancelToken token = {});
-  // Blocks of 1 MiB and a smaller last one, `size` bytes altogether. All or nothing, so that two chains that each wait for
-  // the other's rest can't exist. Errc::too_large when the pool could never give that much.
+  // Blocks of 1 MiB and a smaller last one, `size` bytes altogether. All or nothing, so that two chains that each wait
+  // for the other's rest can't exist. Errc::too_large when the pool could never give that much.
   Task<Result<BufChain>> alloc_chain(size_t size, Purpose purpose = Purpose::client, CancelToken token = {});
 
   size_t free_bytes() const { return free_bytes_; }
@@ -99,8 +99,8 @@ class Pool {
   std::vector<uint32_t> free_slot_;  // its place in free_[class]
   std::array<std::vector<uint32_t>, kClassBytes.size()> free_;
 
-  // Waiters queue for a turn; the one whose turn it is waits for freed_. Two queues, because internal work may not stand
-  // behind the clients that wait for it.
+  // Waiters queue for a turn; the one whose turn it is waits for freed_. Two queues, because internal work may not
+  // stand behind the clients that wait for it.
   Semaphore client_turn_;
   Semaphore internal_turn_;
   Event freed_;

@@ -1,5 +1,5 @@
-// ObjectStore: buckets and objects over client::Client. Stateless but for caches: any number of gateways may run one each,
-// since every change is one atomic, conditional batch on the group that holds the bucket's index.
+// ObjectStore: buckets and objects over client::Client. Stateless but for caches: any number of gateways may run one
+// each, since every change is one atomic, conditional batch on the group that holds the bucket's index.
 //
 // One instance per reactor. Names, keys and metadata are bytes as the protocol's gateway checked them; limits of a
 // protocol (bucket naming, 1,024-byte keys) are the gateway's.
@@ -42,8 +42,8 @@ struct Checksum {
 // What travels with an object besides its bytes.
 struct Attributes {
   std::string content_type;
-  // Other headers returned as they came: cache-control, content-disposition, content-encoding, content-language, expires,
-  // in lower case.
+  // Other headers returned as they came: cache-control, content-disposition, content-encoding, content-language,
+  // expires, in lower case.
   std::map<std::string, std::string> headers;
   std::map<std::string, std::string> user_metadata;  // without "x-amz-meta-", names in lower case
 };
@@ -142,8 +142,8 @@ class ObjectStore {
  public:
   virtual ~ObjectStore() = default;
 
-  // Buckets. create: already_exists; remove: not_found, or condition_failed when it isn't empty (uploads in progress don't count
-  // and are aborted).
+  // Buckets. create: already_exists; remove: not_found, or condition_failed when it isn't empty (uploads in progress
+  // don't count and are aborted).
   virtual Task<Result<BucketInfo>> create_bucket(std::string name, std::string owner, CallContext context) = 0;
   virtual Task<Result<BucketInfo>> head_bucket(std::string name, CallContext context) = 0;
   virtual Task<Result<void>> remove_bucket(std::string name, CallContext context) = 0;
@@ -185,9 +185,9 @@ class ObjectStore {
     std::optional<Checksum> checksum;
     WriteConditions conditions;
   };
-  // The parts named become the object, atomically; the others are discarded. A repeat of a completed upload with the same
-  // parts returns the same result as long as the object stands. invalid_argument with message "part N" when a part is missing or its
-  // ETag differs.
+  // The parts named become the object, atomically; the others are discarded. A repeat of a completed upload with the
+  // same parts returns the same result as long as the object stands. invalid_argument with message "part N" when a part
+  // is missing or its ETag differs.
   virtual Task<Result<ObjectInfo>> complete_upload(std::string bucket, std::string key, std::string upload_id,
                                                    Completion completion, CallContext context) = 0;
   virtual Task<Result<void>> abort_upload(std::string bucket, std::string key, std::string upload_id,

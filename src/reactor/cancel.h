@@ -1,7 +1,7 @@
 // Cancellation: a source, tokens handed down the call chain, and callbacks run when the source is cancelled.
 //
-// One thread only. Cancelling is a request: each awaited operation ends soon with the reason as its error, and never frees
-// a buffer that a device may still write to (an operation on a device ends when the device is done).
+// One thread only. Cancelling is a request: each awaited operation ends soon with the reason as its error, and never
+// frees a buffer that a device may still write to (an operation on a device ends when the device is done).
 #pragma once
 
 #include "base/assert.h"

@@ -1,5 +1,5 @@
-// A deadline as a cancel source: its token is cancelled with Errc::timed_out at the deadline, or with the parent's reason
-// when the parent is cancelled.
+// A deadline as a cancel source: its token is cancelled with Errc::timed_out at the deadline, or with the parent's
+// reason when the parent is cancelled.
 //
 //   Deadline deadline(loop, context.deadline, context.cancel);
 //   CO_TRY(co_await event.wait(deadline.token()));

@@ -1,5 +1,5 @@
-// Waiting for each other within one thread: Event and Semaphore. Waiters wake in the order they came, through the loop's
-// ready queue, so that waking never runs foreign code inside the caller.
+// Waiting for each other within one thread: Event and Semaphore. Waiters wake in the order they came, through the
+// loop's ready queue, so that waking never runs foreign code inside the caller.
 #pragma once
 
 #include <coroutine>

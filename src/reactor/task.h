@@ -4,9 +4,9 @@
 //   ...
 //   CO_TRY(auto size, co_await size_of(path));
 //
-// A task starts when it is awaited and resumes its awaiter by symmetric transfer, so a chain of any length uses no stack.
-// It can't be moved or stored: it is awaited in the expression that made it, so its arguments, temporaries included, live
-// until it ends. Work that must go on in the background is spawned in a Scope (scope.h).
+// A task starts when it is awaited and resumes its awaiter by symmetric transfer, so a chain of any length uses no
+// stack. It can't be moved or stored: it is awaited in the expression that made it, so its arguments, temporaries
+// included, live until it ends. Work that must go on in the background is spawned in a Scope (scope.h).
 #pragma once
 
 #include <coroutine>
@@ -38,7 +38,9 @@ class TaskPromiseBase {
   FinalAwaiter final_suspend() noexcept { return {}; }
 
   // Exceptions don't cross a module; one that gets here is a bug of the module that let it out.
-  [[noreturn]] void unhandled_exception() noexcept { assertion_failed("exception left a coroutine", __FILE__, __LINE__); }
+  [[noreturn]] void unhandled_exception() noexcept {
+    assertion_failed("exception left a coroutine", __FILE__, __LINE__);
+  }
 
   void set_continuation(std::coroutine_handle<> continuation) noexcept { continuation_ = continuation; }
 

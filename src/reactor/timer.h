@@ -29,7 +29,7 @@ class Timer {
   Function fire_;
   void* argument_;
   Time at_;
-  uint64_t sequence_ = 0;  // timers of one instant fire in the order they were armed
+  uint64_t sequence_ = 0;   // timers of one instant fire in the order they were armed
   size_t slot_ = kUnarmed;  // Invariant: heap_[slot_] == this while armed
 };
 
