@@ -32,8 +32,8 @@ struct KeyValue {
 };
 
 struct ScanOptions {
-  std::string begin;  // inclusive
-  std::string end;    // exclusive; empty: to the last key
+  std::string begin{};  // inclusive
+  std::string end{};    // exclusive; empty: to the last key
   size_t max_items = 1000;
   size_t max_bytes = size_t{1} << 20;  // keys and values; at least one item is returned whatever its size
   bool keys_only = false;              // values come back empty
