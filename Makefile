@@ -3,21 +3,89 @@ BUILD := build/release
 SHELL := /bin/sh
 MAKEFLAGS += --no-print-directory
 
-.PHONY: help setup build test clean
-help:
-	@sed -n 's/^## //p' Makefile
+ONLY ?=
+SEEDS ?= 2000
+FROM ?= 1
+ROUNDS ?= 50
+SECONDS ?= 60
+DESTDIR ?=
+PREFIX ?= /usr/local
 
-## make build    install what is missing and build everything into build/release
+.PHONY: help setup setup-build setup-bench configure build run test unit asan tsan check format bench sim crash fuzz install clean
+
+help:
+	@echo "Targets:"
+	@sed -n 's/^## /  /p' Makefile
+
 setup:
 	@scripts/setup.sh
-build: setup
-	@[ -f $(BUILD)/build.ninja ] || cmake --preset release >/dev/null
-	@cmake --build --preset release
+setup-build:
+	@scripts/setup.sh --build
+setup-bench:
+	@scripts/setup.sh --bench
 
-## make test     build and run all tests
+configure:
+	@[ -f $(BUILD)/build.ninja ] || { echo "configure: $(BUILD)"; cmake --preset release >/dev/null; }
+
+## make run                 install what is missing, build, and start one node in ./run (Ctrl-C stops it)
+run: setup-build configure
+	@cmake --build $(BUILD) --target cairnd cairn
+	@exec scripts/run
+
+## make build               install what is missing and build everything into build/release
+build: setup configure
+	@cmake --build $(BUILD)
+
+## make test                install what is missing, build, and run all tests: unit, real clients, crashes, fuzzers
 test: build
-	@ctest --test-dir $(BUILD) --output-on-failure
+	@scripts/npm-install
+	@scripts/fuzz --build-only
+	@ctest --test-dir $(BUILD) --output-on-failure -j2
 
-## make clean    remove what was built
+## make unit                only the unit tests
+unit: build
+	@ctest --test-dir $(BUILD) --output-on-failure -j2 -L unit
+
+## make asan, make tsan     the unit tests under AddressSanitizer and UBSan, under ThreadSanitizer
+asan tsan: setup
+	@[ -f build/$@/build.ninja ] || cmake --preset $@ >/dev/null
+	@cmake --build build/$@
+	@ctest --test-dir build/$@ --output-on-failure -j2 -L unit
+
+## make check               format, clang-tidy, headers, layers, bans, sizes
+check: setup configure
+	@scripts/check --self-test
+	@scripts/check
+
+## make format              format every C++ file
+format: setup
+	@scripts/format
+
+## make bench [ONLY=name]   measure against the peers: build/bench/NAME.json and a table
+bench: setup-bench configure
+	@cmake --build $(BUILD) --target bench_programs cairnd cairn
+	@bench/run.py --build $(BUILD) $(ONLY)
+
+## make sim SEEDS=n FROM=k  run n simulations from seed k
+sim: setup-build configure
+	@cmake --build $(BUILD) --target cairn-sim
+	@$(BUILD)/cairn-sim --seeds $(SEEDS) --from $(FROM)
+
+## make crash ROUNDS=n      kill a node n times under load and check what it acknowledged
+crash: setup configure
+	@cmake --build $(BUILD) --target cairnd cairn
+	@tests/crash/looper.py --bin $(BUILD) --rounds $(ROUNDS)
+
+## make fuzz SECONDS=n      run every fuzz target for n seconds
+fuzz: setup
+	@scripts/fuzz --seconds $(SECONDS)
+
+## make install DESTDIR=d   install the programs below d/usr/local (PREFIX= for elsewhere)
+install: setup-build configure
+	@cmake --build $(BUILD) --target cairnd cairn
+	@install -D -m 755 -t "$(DESTDIR)$(PREFIX)/bin" $(BUILD)/cairnd $(BUILD)/cairn
+	@echo "installed cairnd and cairn into $(DESTDIR)$(PREFIX)/bin"
+
+## make clean               remove what was built (not ./run, which holds data)
 clean:
-	rm -rf build
+	rm -rf build node_modules tests/e2e/js/node_modules

@@ -25,7 +25,7 @@ function(cairn_module name)
     target_link_libraries(${flat}_test PRIVATE cairn_${flat} ${ARG_TEST_DEPS} GTest::gmock GTest::gtest_main)
     set_target_properties(${flat}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
     add_test(NAME ${flat} COMMAND ${flat}_test)
-    set_tests_properties(${flat} PROPERTIES TIMEOUT 600)
+    set_tests_properties(${flat} PROPERTIES TIMEOUT 600 LABELS unit)
   endif()
 endfunction()
 

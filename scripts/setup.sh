@@ -9,15 +9,21 @@ set -eu
 
 BUILD_PACKAGES="clang-19 lld-19 llvm-19 libclang-rt-19-dev cmake ninja-build ccache pkg-config
   liburing-dev libisal-dev librocksdb-dev libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libpugixml-dev
-  libcli11-dev libtomlplusplus-dev libboost-dev libprotobuf-dev protobuf-compiler"
-TEST_PACKAGES="libgtest-dev libgmock-dev libbenchmark-dev clang-tidy-19 clang-format-19
-  awscli s3cmd rclone python3 python3-boto3 curl"
+  libcli11-dev libtomlplusplus-dev libboost-dev libcurl4-openssl-dev libprotobuf-dev protobuf-compiler python3"
+TEST_PACKAGES="libgtest-dev libgmock-dev libbenchmark-dev clang-tidy-19 clang-format-19 git
+  awscli s3cmd rclone python3-boto3 curl"
+NODE_PACKAGES="nodejs npm"
 BENCH_PACKAGES="nginx-light fio"
+
+# A node and an npm from elsewhere do as well, and Debian's npm would want to replace them.
+if command -v node >/dev/null && command -v npm >/dev/null; then
+  NODE_PACKAGES=""
+fi
 
 case "${1:-}" in
   --build) wanted="$BUILD_PACKAGES" ;;
-  --bench) wanted="$BUILD_PACKAGES $TEST_PACKAGES $BENCH_PACKAGES" ;;
-  "") wanted="$BUILD_PACKAGES $TEST_PACKAGES" ;;
+  --bench) wanted="$BUILD_PACKAGES $TEST_PACKAGES $NODE_PACKAGES $BENCH_PACKAGES" ;;
+  "") wanted="$BUILD_PACKAGES $TEST_PACKAGES $NODE_PACKAGES" ;;
   *) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac
 

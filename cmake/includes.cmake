@@ -1,0 +1,21 @@
+# cairn_link_included(TARGET SOURCE ...): links the modules that the sources include by name: "engine/journal.h" gives
+# cairn_engine, "srpc/tcp/endpoint.h" gives cairn_srpc. For programs that stand outside the modules (benchmarks, fuzz
+# targets): building one builds only what it needs.
+function(cairn_link_included target)
+  foreach(source ${ARGN})
+    file(STRINGS "${source}" lines REGEX "^#include \"")
+    foreach(line ${lines})
+      string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" folder "${line}")
+      get_filename_component(folder "${folder}" DIRECTORY)
+      while(folder)
+        string(REPLACE "/" "_" module "${folder}")
+        if(TARGET cairn_${module})
+          target_link_libraries(${target} PRIVATE cairn_${module})
+          break()
+        endif()
+        get_filename_component(folder "${folder}" DIRECTORY)
+      endwhile()
+    endforeach()
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${source}")
+  endforeach()
+endfunction()
