@@ -40,8 +40,9 @@ struct Entry {
   ChunkId chunk;
   uint32_t offset = 0;    // bytes, a multiple of 4 KiB
   uint32_t length = 0;    // bytes; for a write payload.size()
-  mem::BufChain payload;  // chunk_write: every slice 4 KiB-aligned in memory, all but the last whole pages. The last
-                          // page's tail room in its block is zeroed by the engine.
+  mem::BufChain payload;  // chunk_write: every slice 4 KiB-aligned in memory, all but the last whole pages. A write
+                          // replaces whole pages: the engine zeroes the rest of the last page in its block, and what
+                          // the chunk had there reads as zeroes afterwards.
   // kv_batch:
   std::string body;  // at most 1 MiB
 };
