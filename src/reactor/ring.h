@@ -1,0 +1,68 @@
+// Ring: one io_uring, with what its reactor needs of it. Set up so that completions wait in the kernel until the
+// reactor asks (DEFER_TASKRUN): no interrupt of the reactor's thread, and a flag in shared memory tells without a
+// system call whether asking is worth it.
+#pragma once
+
+#include <liburing.h>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/metrics.h"
+#include "base/status.h"
+#include "base/time.h"
+
+namespace cairn {
+
+// One operation in the ring, embedded in whatever wants to know. Stays in place until its last completion.
+struct RingOp {
+  using Complete = void (*)(RingOp& op, int32_t result, uint32_t flags);
+  explicit RingOp(Complete function) : complete(function) {}
+  RingOp(const RingOp&) = delete;
+  RingOp& operator=(const RingOp&) = delete;
+
+  Complete complete;
+};
+
+class Ring {
+ public:
+  static Result<std::unique_ptr<Ring>> create(unsigned entries, Counter& enters);
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+  ~Ring();
+
+  // Only the thread that calls this may submit from then on. Once.
+  Result<void> enable();
+
+  // Queues one operation: `prepare(sqe)` calls an io_uring_prep function. It is submitted by the next enter() or
+  // wait(). With op == nullptr nobody hears of the completion.
+  template <typename Prepare>
+  void submit(RingOp* op, Prepare&& prepare) {
+    io_uring_sqe& sqe = next_sqe();
+    std::forward<Prepare>(prepare)(sqe);
+    io_uring_sqe_set_data(&sqe, op);
+  }
+
+  // Whether enter() would find something to do: operations to submit, or completions that wait in the kernel.
+  bool wants_enter() const;
+  // One system call: submits, and fetches what has completed. Doesn't wait.
+  void enter();
+  // Submits, then waits until something completes or the timeout passes.
+  void wait(Duration timeout);
+  // Calls the operations whose completions are in the ring; no system call. Returns how many.
+  size_t reap();
+  bool has_completions() const;
+
+  io_uring& raw() { return ring_; }
+
+ private:
+  explicit Ring(Counter& enters) : enters_(enters) {}
+  io_uring_sqe& next_sqe();
+
+  io_uring ring_{};
+  bool open_ = false;
+  Counter& enters_;  // one system call each
+};
+
+}  // namespace cairn

@@ -1,0 +1,45 @@
+#include "reactor/wake_cost.h"
+
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "base/fd.h"
+
+namespace cairn {
+
+Duration measure_wake_cost() {
+  constexpr size_t kRounds = 32;
+  constexpr Duration kUnknown = microseconds(50);
+  const SystemClock clock;
+  const Fd event(eventfd(0, EFD_CLOEXEC));
+  if (!event) return kUnknown;
+  std::atomic<int64_t> sent_ns{0};
+  std::array<int64_t, kRounds> costs{};
+  std::atomic<size_t> received{0};
+
+  std::thread sleeper([&] {
+    for (size_t i = 0; i < kRounds; ++i) {
+      uint64_t value = 0;
+      if (::read(event.get(), &value, sizeof value) != sizeof value) return;
+      costs[i] = clock.now().ns - sent_ns.load();
+      received.store(i + 1);
+    }
+  });
+  for (size_t i = 0; i < kRounds; ++i) {
+    // Time for it to fall asleep; a pause that is long against a wake-up and short for whoever waits for us.
+    for (const Time start = clock.now(); clock.now() - start < microseconds(100);) std::this_thread::yield();
+    sent_ns.store(clock.now().ns);
+    const uint64_t one = 1;
+    if (::write(event.get(), &one, sizeof one) != sizeof one) break;
+    while (received.load() != i + 1) std::this_thread::yield();
+  }
+  sleeper.join();
+  std::ranges::sort(costs);
+  return Duration{costs[kRounds / 2]};
+}
+
+}  // namespace cairn
