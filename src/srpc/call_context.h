@@ -1,0 +1,32 @@
+// CallContext: what a handler knows about the call it serves.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/id.h"
+#include "base/time.h"
+#include "mem/pool.h"
+#include "reactor/cancel.h"
+#include "reactor/loop.h"
+
+namespace cairn::srpc {
+
+// Lives until the handler returns.
+struct CallContext {
+  Loop& loop;
+  mem::Pool& pool;
+  const std::string& peer;  // address of the client, for logs
+  Id128 client_id;          // the same for all connections of one client
+  uint64_t map_epoch = 0;   // of the client's cluster map, 0 = it named none
+  Time deadline = Time::never();
+  // Cancelled when the client cancels, its connection is lost, or the deadline passes: nobody waits for the answer any
+  // more. What the handler returns then is dropped or ignored, and its effects are its own business.
+  CancelToken cancel;
+
+  // Set by a handler that returns an error, to go with it.
+  Duration retry_after{};    // with Errc::busy
+  mem::BufChain error_data;  // e.g. the newer cluster map with Errc::stale_epoch
+};
+
+}  // namespace cairn::srpc

@@ -1,0 +1,192 @@
+#include "srpc/channel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "reactor/deadline.h"
+#include "srpc/client_connection.h"
+
+namespace cairn::srpc {
+
+ChannelMetrics::ChannelMetrics(Registry& registry)
+    : calls(registry.counter("srpc_client_calls_total", "Calls made")),
+      errors(registry.counter("srpc_client_errors_total", "Calls that ended with an error")),
+      connects(registry.counter("srpc_client_connects_total", "Connections made, hello included")),
+      connect_failures(registry.counter("srpc_client_connect_failures_total", "Connections that didn't come about")),
+      late_replies(registry.counter("srpc_client_late_replies_total", "Replies to calls that had ended, dropped")),
+      connected(registry.gauge("srpc_client_connected", "Channels with a connection")),
+      queued(registry.gauge("srpc_client_queued_calls", "Calls that wait for a connection or for credits")),
+      call_us(registry.histogram("srpc_client_call_us", "From call to end")) {
+  for (uint16_t i = 0; i < kCloseReasons; ++i) {
+    closed.push_back(&registry.counter("srpc_client_connections_closed_total", "Ended connections by reason",
+                                       fmt::format("reason=\"{}\"", close_reason_name(static_cast<CloseReason>(i)))));
+  }
+}
+
+Channel::Channel(Loop& loop, ChannelMetrics& metrics, std::unique_ptr<Connector> connector, ChannelOptions options)
+    : loop_(loop),
+      metrics_(metrics),
+      connector_(std::move(connector)),
+      options_(options),
+      scope_(loop),
+      connected_event_(loop) {
+  scope_.spawn(&Channel::keep_connected, this);
+}
+
+Channel::~Channel() { ASSERT(queued_ == 0); }
+
+size_t Channel::calls_in_flight() const { return connection_ == nullptr ? 0 : connection_->in_flight(); }
+
+Task<void> Channel::keep_connected() {
+  const CancelToken token = scope_.token();
+  Duration backoff = options_.backoff_min;
+  while (!closing_) {
+    const uint64_t connects_before = metrics_.connects.value();
+    Result<void> ended = co_await connect_once();
+    if (closing_) break;
+    last_error_ = ended.error().to_string();
+    if (metrics_.connects.value() != connects_before) backoff = options_.backoff_min;  // it had worked
+    // Spread by half, so that the clients of a restarted server don't all come at once.
+    const auto spread = static_cast<int64_t>(loop_.rng().below(static_cast<uint64_t>(backoff.ns / 2 + 1)));
+    const Duration wait = backoff - nanoseconds(spread);
+    ++attempts_;
+    LOG(debug, "channel to {}: {}; trying again in {} ms", connector_->address(), last_error_, wait.ms());
+    if (!co_await loop_.sleep(wait, token)) break;
+    backoff = std::min(backoff * 2, options_.backoff_max);
+  }
+}
+
+Task<Result<void>> Channel::connect_once() {
+  Deadline deadline(loop_, loop_.now() + options_.connect_timeout, scope_.token());
+  auto endpoint = co_await connector_->connect(deadline.token());
+  if (!endpoint) {
+    metrics_.connect_failures.add();
+    co_return std::move(endpoint).error().with_context("connect to " + connector_->address());
+  }
+  detail::ClientConnection connection(*this, *std::move(endpoint));
+  auto greeted = co_await connection.hello(deadline.token());
+  if (!greeted) {
+    metrics_.connect_failures.add();
+    connection.close({CloseReason::hello_timeout, "no hello"});
+    (void)co_await connection.closed().wait();
+    co_return std::move(greeted).error().with_context("hello to " + connector_->address());
+  }
+  metrics_.connects.add();
+  metrics_.connected.add(1);
+  attempts_ = 0;
+  agreed_ = {connection.agreed().poll_group, connection.agreed().poll_groups};
+  connection_ = &connection;
+  connected_event_.set();
+  pump();
+  if (!co_await connection.closed().wait(scope_.token())) {
+    connection.close({CloseReason::done, ""});
+    (void)co_await connection.closed().wait();
+  }
+  connection_ = nullptr;
+  connected_event_.reset();
+  metrics_.connected.add(-1);
+  metrics_.closed[static_cast<size_t>(connection.why_closed().reason)]->add();
+  co_return connection.why_closed().to_error();
+}
+
+Task<Result<void>> Channel::wait_connected(CancelToken token) {
+  while (!connected()) {
+    if (closing_) co_return Error(Errc::closed, "the channel is closed");
+    CO_TRY(co_await connected_event_.wait(token));
+  }
+  co_return Result<void>();
+}
+
+Task<void> Channel::close() {
+  closing_ = true;
+  fail_queued(Error(Errc::closed, "the channel is closed"));
+  connected_event_.set();
+  co_await scope_.close();
+  fail_queued(Error(Errc::closed, "the channel is closed"));
+}
+
+void Channel::submit(detail::PendingCall& call) {
+  metrics_.calls.add();
+  call.started_ = loop_.now();
+  if (closing_) return call.finish(Errc::closed, "the channel is closed");
+  if (call.options_.cancel.cancelled())
+    return call.finish(call.options_.cancel.reason(), "cancelled before it was sent");
+  if (call.request_metadata_bytes() > kMaxMetadata) {
+    return call.finish(Errc::too_large, fmt::format("{} bytes of metadata, the limit is {}",
+                                                    call.request_metadata_bytes(), kMaxMetadata));
+  }
+  if (call.request_data().size() > kMaxData) {
+    return call.finish(Errc::too_large,
+                       fmt::format("{} bytes of data, the limit is {}", call.request_data().size(), kMaxData));
+  }
+  if (call.options_.deadline == Time::never()) call.options_.deadline = loop_.now() + options_.default_timeout;
+  if (call.options_.deadline <= loop_.now()) return call.finish(Errc::timed_out, "the deadline passed before the call");
+  if (queued_ >= options_.max_queued) {
+    return call.finish(Errc::busy, fmt::format("{} calls already wait for {}", queued_, connector_->address()));
+  }
+  loop_.arm(call.timer_, call.options_.deadline);
+  call.cancel_.arm(call.options_.cancel, &detail::PendingCall::on_cancel, &call);
+  if (head_ == nullptr && connection_ != nullptr && connection_->can_send(call)) {
+    connection_->send(call);
+  } else {
+    enqueue(call);
+  }
+}
+
+void Channel::give_up(detail::PendingCall& call, Errc reason) {
+  using State = detail::PendingCall::State;
+  if (call.state_ == State::queued) {
+    unqueue(call);
+    const std::string why = connected() ? "waiting for credits" : "not connected: " + last_error_;
+    call.finish(reason, fmt::format("not sent to {}, {}", connector_->address(), why));
+    return;
+  }
+  ASSERT(call.state_ == State::sent);
+  // The server knows the deadline itself.
+  connection_->abandon(call, reason != Errc::timed_out);
+  call.finish(reason, fmt::format("no answer from {} yet; the effect is unknown", connector_->address()));
+}
+
+void Channel::pump() {
+  while (head_ != nullptr && connection_ != nullptr && connection_->can_send(*head_)) {
+    detail::PendingCall& call = *head_;
+    unqueue(call);
+    connection_->send(call);
+  }
+}
+
+void Channel::finished(const detail::PendingCall& call) {
+  if (!call.ok()) metrics_.errors.add();
+  metrics_.call_us.record_us(static_cast<uint64_t>((loop_.now() - call.started_).us()));
+}
+
+void Channel::enqueue(detail::PendingCall& call) {
+  call.state_ = detail::PendingCall::State::queued;
+  call.previous_ = tail_;
+  call.next_ = nullptr;
+  (tail_ == nullptr ? head_ : tail_->next_) = &call;
+  tail_ = &call;
+  ++queued_;
+  metrics_.queued.add(1);
+}
+
+void Channel::unqueue(detail::PendingCall& call) {
+  (call.previous_ == nullptr ? head_ : call.previous_->next_) = call.next_;
+  (call.next_ == nullptr ? tail_ : call.next_->previous_) = call.previous_;
+  --queued_;
+  metrics_.queued.add(-1);
+}
+
+void Channel::fail_queued(const Error& error) {
+  while (head_ != nullptr) {
+    detail::PendingCall& call = *head_;
+    unqueue(call);
+    call.finish(error.code(), error.message());
+  }
+}
+
+}  // namespace cairn::srpc

@@ -1,0 +1,146 @@
+// Channel: a client's way to one poll group of one server. Made on the thread that uses it.
+//
+//   srpc::Channel channel(loop, metrics, std::make_unique<tcp::Connector>(...), {.poll_group = 2});
+//   auto reply = co_await channel.call<ChunkWrite>({.meta = {...}, .data = std::move(chain)},
+//                                                  {.deadline = context.deadline, .cancel = context.cancel});
+//   ...
+//   co_await channel.close();   // before it is destroyed
+//
+// It connects by itself and again when the connection is lost, waiting longer each time. A call made meanwhile waits
+// until there is a connection, but not past its deadline; the error then says what keeps the connection from coming
+// about. A call that was sent on a connection that is lost fails with Errc::closed, because its effect is unknown: it
+// is never sent a second time.
+//
+// Every call has a deadline, which travels with it. When it passes, or the call's token is cancelled, the call ends at
+// once; the server is told to stop, and a late answer is dropped. Memory of the request is held until it is sent.
+//
+// Calls go out in the order they were made, as the server's credits allow; a bounded number waits (Errc::busy beyond).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/metrics.h"
+#include "base/time.h"
+#include "reactor/loop.h"
+#include "reactor/scope.h"
+#include "reactor/sync.h"
+#include "srpc/call.h"
+#include "srpc/message.h"
+#include "srpc/transport.h"
+
+namespace cairn::srpc {
+
+namespace detail {
+class ClientConnection;
+}
+
+// One per reactor, registered before it runs, shared by its channels.
+struct ChannelMetrics {
+  explicit ChannelMetrics(Registry& registry);
+
+  Counter& calls;
+  Counter& errors;
+  Counter& connects;
+  Counter& connect_failures;
+  Counter& late_replies;  // to calls that had ended: dropped
+  Gauge& connected;
+  Gauge& queued;                 // calls that wait for a connection or for credits
+  Histogram& call_us;            // from call() to its end
+  std::vector<Counter*> closed;  // by CloseReason
+};
+
+struct ChannelOptions {
+  uint16_t poll_group = kAnyPollGroup;
+  Id128 client_id;
+  Duration default_timeout = seconds(30);  // of calls that name no deadline
+  Duration connect_timeout = seconds(5);   // the hello included
+  Duration backoff_min = milliseconds(10);
+  Duration backoff_max = seconds(3);
+  Duration keepalive = seconds(10);        // a ping when nothing was sent for that long
+  Duration silence_timeout = seconds(30);  // the peer counts as gone when nothing came for that long
+  uint32_t max_queued = 4096;              // calls that wait
+  uint32_t max_data = static_cast<uint32_t>(kMaxData);
+};
+
+class Channel {
+ public:
+  // Begins to connect in the next round. Loop and metrics outlive it.
+  Channel(Loop& loop, ChannelMetrics& metrics, std::unique_ptr<Connector> connector, ChannelOptions options = {});
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+  // Closed before.
+  ~Channel();
+
+  // co_await it; see call.h.
+  template <Method M>
+  Call<M> call(Message<typename M::Request> request, CallOptions options = {}) {
+    return Call<M>(*this, std::move(request), options);
+  }
+
+  // Ends all calls with Errc::closed, says goodbye and waits for the end.
+  Task<void> close();
+
+  // Until the hello is done. Result<void>: the token's reason, or closed.
+  Task<Result<void>> wait_connected(CancelToken token = {});
+  bool connected() const { return connection_ != nullptr; }
+  // Of the connection; meaningful while connected.
+  uint16_t poll_group() const { return agreed_.poll_group; }
+  uint16_t poll_groups() const { return agreed_.poll_groups; }
+  // The last map epoch the server named.
+  uint64_t peer_map_epoch() const { return peer_map_epoch_; }
+  // Why there is no connection.
+  const std::string& last_error() const { return last_error_; }
+
+  size_t calls_queued() const { return queued_; }
+  // Sent and not answered, those that were given up included.
+  size_t calls_in_flight() const;
+  const std::string& address() const { return connector_->address(); }
+  Loop& loop() { return loop_; }
+
+ private:
+  friend class detail::PendingCall;
+  friend class detail::ClientConnection;
+
+  Task<void> keep_connected();
+  // One life of a connection: connect, hello, serve until it ends.
+  Task<Result<void>> connect_once();
+
+  // For PendingCall.
+  void submit(detail::PendingCall& call);
+  void give_up(detail::PendingCall& call, Errc reason);
+  // For ClientConnection.
+  void pump();
+  void finished(const detail::PendingCall& call);
+
+  void enqueue(detail::PendingCall& call);
+  void unqueue(detail::PendingCall& call);
+  void fail_queued(const Error& error);
+
+  Loop& loop_;
+  ChannelMetrics& metrics_;
+  std::unique_ptr<Connector> connector_;
+  ChannelOptions options_;
+  Scope scope_;
+  bool closing_ = false;
+  Event connected_event_;
+
+  // Null until the hello is done.
+  detail::ClientConnection* connection_ = nullptr;
+  struct Agreed {
+    uint16_t poll_group = 0;
+    uint16_t poll_groups = 0;
+  } agreed_;
+  uint64_t peer_map_epoch_ = 0;
+  std::string last_error_ = "not tried yet";
+  uint32_t attempts_ = 0;
+
+  // Calls that wait, first come first served.
+  detail::PendingCall* head_ = nullptr;
+  detail::PendingCall* tail_ = nullptr;
+  size_t queued_ = 0;
+};
+
+}  // namespace cairn::srpc

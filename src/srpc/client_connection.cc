@@ -1,0 +1,284 @@
+#include "srpc/client_connection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "srpc/call.h"
+
+namespace cairn::srpc::detail {
+namespace {
+
+// What is left until `deadline`, as it travels: rounded up, so that a call with time left never says "none".
+uint32_t remaining_us(Time now, Time deadline) {
+  if (deadline == Time::never()) return 0;
+  const int64_t us = ((deadline - now).ns + 999) / 1000;
+  return static_cast<uint32_t>(std::clamp<int64_t>(us, 1, UINT32_MAX));
+}
+
+std::string text_of(std::span<const std::byte> metadata) {
+  return std::string(reinterpret_cast<const char*>(metadata.data()), metadata.size());
+}
+
+}  // namespace
+
+ClientConnection::ClientConnection(Channel& channel, std::unique_ptr<Endpoint> endpoint)
+    : channel_(channel),
+      loop_(channel.loop()),
+      endpoint_(std::move(endpoint)),
+      hello_event_(loop_),
+      closed_event_(loop_),
+      last_sent_(loop_.now()),
+      timer_(&on_timer, this) {}
+
+ClientConnection::~ClientConnection() {
+  loop_.disarm(timer_);
+  ASSERT(std::ranges::none_of(slots_, [](const Slot& slot) { return slot.call != nullptr; }));
+}
+
+Task<Result<void>> ClientConnection::hello(CancelToken token) {
+  const ChannelOptions& options = channel_.options_;
+  HelloBody body;
+  body.version_min = kVersionMin;
+  body.version_max = kVersionMax;
+  body.poll_group = options.poll_group;
+  body.keepalive_ms = static_cast<uint32_t>(options.keepalive.ms());
+  body.features = kFeatureNone;
+  body.client_id = options.client_id.bytes;
+  body.max_data = options.max_data;
+  body.max_metadata = static_cast<uint16_t>(kMaxMetadata);
+  endpoint_->start(*this);
+  Header header;
+  header.kind = Kind::hello;
+  header.version = kVersionMin;  // so that every server can read it
+  endpoint_->send(header, std::as_bytes(std::span(&body, 1)), {});
+  CO_TRY(co_await hello_event_.wait(token));
+  if (!hello_done_) co_return close_.to_error();
+  loop_.arm_in(timer_, options.keepalive);
+  co_return Result<void>();
+}
+
+bool ClientConnection::can_send(PendingCall& call) const {
+  if (draining_ || closing_ || credits_ == 0 || in_flight_ >= slots_.size()) return false;
+  // The first call may be larger than the window: else it would wait for ever.
+  return bytes_in_flight_ == 0 || bytes_in_flight_ + call.request_data().size() <= agreed_.byte_credits;
+}
+
+void ClientConnection::send(PendingCall& call) {
+  ASSERT(can_send(call));
+  const uint32_t index = free_slots_.back();
+  free_slots_.pop_back();
+  Slot& slot = slots_[index];
+  ASSERT(!slot.in_use);
+  slot.in_use = true;
+  slot.call = &call;
+  slot.data_bytes = static_cast<uint32_t>(call.request_data().size());
+  ++slot.uses;
+  call.slot_ = index;
+  call.state_ = PendingCall::State::sent;
+  --credits_;
+  ++in_flight_;
+  bytes_in_flight_ += slot.data_bytes;
+  last_sent_ = loop_.now();
+
+  Header header;
+  header.kind = Kind::request;
+  header.version = agreed_.version;
+  header.method = call.method_;
+  header.time_us = remaining_us(loop_.now(), call.options_.deadline);
+  header.request_id = slot.uses << kSlotBits | index;
+  header.map_epoch = call.options_.map_epoch;
+  std::byte metadata[kMaxMetadata];
+  const size_t size = call.request_metadata_bytes();
+  call.encode_request({metadata, size});
+  endpoint_->send(header, {metadata, size}, std::move(call.request_data()));
+}
+
+void ClientConnection::abandon(PendingCall& call, bool tell_peer) {
+  Slot& slot = slots_[call.slot_];
+  ASSERT(slot.in_use && slot.call == &call);
+  slot.call = nullptr;
+  if (tell_peer) send_control(Kind::cancel, slot.uses << kSlotBits | call.slot_);
+}
+
+void ClientConnection::release_slot(uint32_t index) {
+  Slot& slot = slots_[index];
+  slot.in_use = false;
+  slot.call = nullptr;
+  bytes_in_flight_ -= slot.data_bytes;
+  --in_flight_;
+  free_slots_.push_back(index);
+}
+
+void ClientConnection::send_control(Kind kind, uint64_t request_id) {
+  Header header;
+  header.kind = kind;
+  header.version = agreed_.version;
+  header.request_id = request_id;
+  last_sent_ = loop_.now();
+  endpoint_->send(header, {}, {});
+}
+
+void ClientConnection::on_message(Incoming message) {
+  if (closing_) return;
+  const Header& header = message.header;
+  if (!hello_done_) {
+    if (header.kind == Kind::hello_reply) return on_hello_reply(message);
+    if (header.kind == Kind::goodbye) return on_goodbye(message);
+    return broken(CloseReason::bad_sequence, "the server spoke before its hello");
+  }
+  add_credits(header.credits);
+  if (closing_) return;
+  if (header.map_epoch != 0) channel_.peer_map_epoch_ = header.map_epoch;
+  switch (header.kind) {
+    case Kind::reply:
+      on_reply(std::move(message));
+      break;
+    case Kind::credit:
+    case Kind::pong:
+      break;
+    case Kind::ping:
+      send_control(Kind::pong, header.request_id);
+      break;
+    case Kind::goodbye:
+      on_goodbye(message);
+      break;
+    case Kind::hello:
+    case Kind::hello_reply:
+    case Kind::request:
+    case Kind::cancel:
+      return broken(CloseReason::bad_sequence, fmt::format("a server sent a message of kind {}", int(header.kind)));
+  }
+  if (!closing_) channel_.pump();
+}
+
+void ClientConnection::on_hello_reply(const Incoming& message) {
+  if (message.metadata.size() < sizeof agreed_) {
+    return broken(CloseReason::bad_sequence, "the server's hello is too short");
+  }
+  std::memcpy(&agreed_, message.metadata.data(), sizeof agreed_);
+  if (agreed_.version < kVersionMin || agreed_.version > kVersionMax) {
+    return broken(CloseReason::bad_version, fmt::format("the server chose version {}", agreed_.version));
+  }
+  if (agreed_.credits == 0 || agreed_.max_calls == 0 || agreed_.byte_credits == 0) {
+    return broken(CloseReason::bad_sequence, "the server's hello gives no credits");
+  }
+  const uint16_t wanted = channel_.options_.poll_group;
+  if (wanted != kAnyPollGroup && agreed_.poll_group != wanted) {
+    return broken(CloseReason::no_poll_group, fmt::format("asked for poll group {} and got {} of {}", wanted,
+                                                          agreed_.poll_group.get(), agreed_.poll_groups.get()));
+  }
+  credits_ = agreed_.credits;
+  slots_.resize(std::min<size_t>(agreed_.max_calls, size_t{1} << kSlotBits));
+  for (size_t i = slots_.size(); i > 0; --i) free_slots_.push_back(static_cast<uint32_t>(i - 1));
+  hello_done_ = true;
+  hello_event_.set();
+}
+
+void ClientConnection::on_reply(Incoming message) {
+  const Header& header = message.header;
+  const auto index = static_cast<uint32_t>(header.request_id & ((1U << kSlotBits) - 1));
+  if (index >= slots_.size() || !slots_[index].in_use || slots_[index].uses != header.request_id >> kSlotBits) {
+    return broken(CloseReason::bad_sequence,
+                  fmt::format("reply to a call {:x} that isn't under way", header.request_id));
+  }
+  PendingCall* call = slots_[index].call;
+  release_slot(index);
+  if (call == nullptr) {
+    channel_.metrics_.late_replies.add();
+  } else if (message.damaged) {
+    call->finish(Errc::corrupt, "the reply's payload was damaged on its way");
+  } else if (header.status == 0) {
+    if (call->decode_reply(message.metadata, std::move(message.data))) {
+      call->finish(Errc::ok, {});
+    } else {
+      call->finish(Errc::protocol_error,
+                   fmt::format("the reply's metadata of {} bytes is too short", message.metadata.size()));
+    }
+  } else {
+    if (call->options_.detail != nullptr) {
+      call->options_.detail->retry_after = microseconds(header.time_us);
+      call->options_.detail->data = std::move(message.data);
+    }
+    call->finish(errc_from_wire(header.status), text_of(message.metadata));
+  }
+  close_when_idle();
+}
+
+void ClientConnection::on_goodbye(const Incoming& message) {
+  const CloseReason reason = close_reason_from_wire(message.header.status);
+  if (!hello_done_) {
+    closing_ = true;
+    close_ = {reason, text_of(message.metadata)};
+    endpoint_->close({CloseReason::done, ""});
+    return;
+  }
+  // Calls under way are still answered; new ones wait for the next connection.
+  draining_ = true;
+  close_ = {reason, text_of(message.metadata)};
+  close_when_idle();
+}
+
+void ClientConnection::close_when_idle() {
+  if (!draining_ || closing_ || in_flight_ > 0) return;
+  closing_ = true;
+  endpoint_->close({CloseReason::done, ""});
+}
+
+void ClientConnection::add_credits(uint16_t credits) {
+  credits_ += credits;
+  if (credits_ > agreed_.credits) broken(CloseReason::bad_sequence, "the server gave more credits than it announced");
+}
+
+void ClientConnection::broken(CloseReason reason, std::string text) { close({reason, std::move(text)}); }
+
+void ClientConnection::close(Close why) {
+  if (closing_) return;
+  closing_ = true;
+  close_ = why;
+  Header header;
+  header.kind = Kind::goodbye;
+  header.status = static_cast<uint16_t>(why.reason);
+  const std::string_view text = std::string_view(why.text).substr(0, kMaxMetadata);
+  endpoint_->send(header, std::as_bytes(std::span(text)), {});
+  endpoint_->close(std::move(why));
+}
+
+void ClientConnection::on_closed(const Close& close) {
+  // What the peer or we said before tells more than the end of the stream.
+  if (close_.reason == CloseReason::none) close_ = close;
+  closing_ = true;
+  loop_.disarm(timer_);
+  const Error error = close_.to_error();
+  for (Slot& slot : slots_) {
+    if (!slot.in_use) continue;
+    if (slot.call != nullptr) slot.call->finish(error.code(), error.message());
+    slot.call = nullptr;
+  }
+  hello_event_.set();
+  closed_event_.set();
+}
+
+void ClientConnection::on_timer(void* self) { static_cast<ClientConnection*>(self)->keep_alive(); }
+
+void ClientConnection::keep_alive() {
+  const ChannelOptions& options = channel_.options_;
+  const Time now = loop_.now();
+  const Time last_received = endpoint_->status().last_received;
+  if (now - last_received >= options.silence_timeout) {
+    return close({CloseReason::idle_timeout,
+                  fmt::format("nothing came from {} for {} s", endpoint_->peer(), options.silence_timeout.seconds())});
+  }
+  // A ping also when only the peer is silent: it makes it speak.
+  if (now - last_sent_ >= options.keepalive || now - last_received >= options.keepalive) {
+    send_control(Kind::ping, 0);
+  }
+  loop_.arm_in(timer_, options.keepalive);
+}
+
+}  // namespace cairn::srpc::detail

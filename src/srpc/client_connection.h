@@ -1,0 +1,84 @@
+// One connection as its client sees it: hello, credits, the table of calls under way.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "reactor/sync.h"
+#include "reactor/timer.h"
+#include "srpc/channel.h"
+#include "srpc/transport.h"
+
+namespace cairn::srpc::detail {
+
+class PendingCall;
+
+class ClientConnection final : private EndpointEvents {
+ public:
+  ClientConnection(Channel& channel, std::unique_ptr<Endpoint> endpoint);
+  ~ClientConnection();
+
+  // Once, first. When it returns ok the connection takes calls.
+  Task<Result<void>> hello(CancelToken token);
+  const HelloReplyBody& agreed() const { return agreed_; }
+
+  bool can_send(PendingCall& call) const;
+  // Only if can_send.
+  void send(PendingCall& call);
+  // The caller of a sent call is gone. Its slot stays taken until the answer comes, which is dropped.
+  void abandon(PendingCall& call, bool tell_peer);
+
+  size_t in_flight() const { return in_flight_; }
+  void close(Close close);
+  // Set once the connection has ended and all its calls have failed.
+  Event& closed() { return closed_event_; }
+  const Close& why_closed() const { return close_; }
+
+ private:
+  // A request id is (uses of the slot << 16 | slot): a reply finds its call without a search, and an old reply can't be
+  // taken for that of a later call.
+  struct Slot {
+    PendingCall* call = nullptr;  // null while in use: the call was given up
+    uint64_t uses = 0;
+    uint32_t data_bytes = 0;
+    bool in_use = false;
+  };
+  static constexpr unsigned kSlotBits = 16;
+
+  void on_message(Incoming message) override;
+  void on_closed(const Close& close) override;
+  void on_hello_reply(const Incoming& message);
+  void on_reply(Incoming message);
+  void on_goodbye(const Incoming& message);
+  void add_credits(uint16_t credits);
+  void broken(CloseReason reason, std::string text);
+  void send_control(Kind kind, uint64_t request_id);
+  void release_slot(uint32_t slot);
+  void close_when_idle();
+  static void on_timer(void* self);
+  void keep_alive();
+
+  Channel& channel_;
+  Loop& loop_;
+  std::unique_ptr<Endpoint> endpoint_;
+  Event hello_event_;
+  Event closed_event_;
+  bool hello_done_ = false;
+  bool draining_ = false;
+  bool closing_ = false;
+  Close close_;
+  HelloReplyBody agreed_;
+
+  uint32_t credits_ = 0;  // Invariant: credits_ <= agreed_.credits
+  uint64_t bytes_in_flight_ = 0;
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> free_slots_;
+  size_t in_flight_ = 0;  // slots in use
+
+  Time last_sent_;
+  Timer timer_;
+};
+
+}  // namespace cairn::srpc::detail

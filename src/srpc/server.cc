@@ -1,0 +1,113 @@
+#include "srpc/server.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "reactor/deadline.h"
+#include "srpc/server_connection.h"
+#include "srpc/server_metrics.h"
+
+namespace cairn::srpc {
+namespace {
+
+// Refused connections that may still be saying goodbye; beyond, they are dropped without a word.
+constexpr size_t kMaxRefusing = 64;
+
+}  // namespace
+
+Server::Server(Loop& loop, Registry& registry, mem::Pool& pool, ServerOptions options)
+    : loop_(loop),
+      pool_(pool),
+      options_(options),
+      methods_(registry),
+      metrics_(std::make_unique<ServerMetrics>(registry)),
+      empty_(loop) {
+  ASSERT(options_.poll_group < options_.poll_groups);
+  ASSERT(options_.credits > 0 && options_.max_calls > 0);
+  ASSERT(options_.max_data <= kMaxData && options_.byte_credits >= options_.max_data);
+  empty_.set();
+}
+
+Server::~Server() {
+  ASSERT(connections_.empty());
+  ASSERT(calls_running_ == 0);
+}
+
+ServerConnection& Server::add_connection(std::unique_ptr<Endpoint> endpoint) {
+  const uint64_t number = next_connection_++;
+  auto connection = std::make_unique<ServerConnection>(*this, number, std::move(endpoint));
+  empty_.reset();
+  return *connections_.emplace(number, std::move(connection)).first->second;
+}
+
+void Server::accept(std::unique_ptr<Endpoint> endpoint) {
+  metrics_->accepted.add();
+  const bool full = connections_.size() >= options_.max_connections;
+  if (!full && !draining_) return add_connection(std::move(endpoint)).start();
+  metrics_->closed[static_cast<size_t>(CloseReason::refused)]->add();
+  if (connections_.size() >= options_.max_connections + kMaxRefusing) return;
+  ServerConnection& connection = add_connection(std::move(endpoint));
+  connection.start();
+  connection.close({CloseReason::refused,
+                    draining_ ? std::string("the server is stopping")
+                              : fmt::format("this poll group has {} connections already", options_.max_connections)});
+}
+
+void Server::adopt(std::unique_ptr<Endpoint> endpoint, const HelloBody& hello) {
+  if (connections_.size() >= options_.max_connections || draining_) return accept(std::move(endpoint));
+  metrics_->accepted.add();
+  add_connection(std::move(endpoint)).start_placed(hello);
+}
+
+void Server::on_connection_closed(const ServerConnection& connection, const Close& close) {
+  // Counted where it was refused.
+  if (close.reason != CloseReason::refused) metrics_->closed[static_cast<size_t>(close.reason)]->add();
+  switch (close.reason) {
+    case CloseReason::done:
+    case CloseReason::draining:
+    case CloseReason::peer_closed:
+      LOG(debug, "connection from {}: {}", connection.peer(), close.to_string());
+      return;
+    default:
+      break;
+  }
+  // A peer that misbehaves in a loop must not fill the log: one line a second, with the number left out.
+  if (loop_.now() < next_log_) {
+    ++log_lines_left_out_;
+    return;
+  }
+  next_log_ = loop_.now() + seconds(1);
+  LOG(info, "connection from {} closed: {}{}", connection.peer(), close.to_string(),
+      log_lines_left_out_ == 0 ? std::string() : fmt::format(" ({} more of late)", log_lines_left_out_));
+  log_lines_left_out_ = 0;
+}
+
+void Server::remove(ServerConnection& connection) {
+  // In a later round: it is called from inside the connection.
+  auto node = connections_.extract(connection.number());
+  ASSERT(!node.empty());
+  loop_.post([](void* gone) { delete static_cast<ServerConnection*>(gone); }, node.mapped().release());
+  if (connections_.empty()) empty_.set();
+}
+
+Task<void> Server::drain(Time deadline) {
+  draining_ = true;
+  for (auto& [number, connection] : connections_) connection->announce_drain();
+  Deadline until(loop_, deadline);
+  while (!connections_.empty()) {
+    if (!co_await empty_.wait(until.token())) break;
+  }
+  // Walking by number: closing may remove connections, in this round or later.
+  for (auto& [number, connection] : connections_) {
+    connection->cancel_calls(Errc::cancelled);
+    connection->close({CloseReason::draining, "the server stops now"});
+  }
+  while (!connections_.empty()) (void)co_await empty_.wait();
+  // Those removed last are freed in the round after.
+  co_await loop_.yield();
+}
+
+}  // namespace cairn::srpc

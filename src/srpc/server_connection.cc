@@ -1,0 +1,309 @@
+#include "srpc/server_connection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "srpc/server_metrics.h"
+
+namespace cairn::srpc {
+
+ServerConnection::ServerConnection(Server& server, uint64_t number, std::unique_ptr<Endpoint> endpoint)
+    : server_(server),
+      loop_(server.loop_),
+      number_(number),
+      endpoint_(std::move(endpoint)),
+      began_(loop_.now()),
+      client_credits_(server.options_.credits),
+      timer_(&on_timer, this) {
+  server_.metrics_->open.add(1);
+}
+
+ServerConnection::~ServerConnection() {
+  ASSERT(calls_.size() == 0);
+  loop_.disarm(timer_);
+  server_.metrics_->open.add(-1);
+}
+
+void ServerConnection::start() {
+  arm_timer();
+  endpoint_->start(*this);
+}
+
+void ServerConnection::start_placed(const HelloBody& hello) {
+  arm_timer();
+  endpoint_->start(*this);
+  if (state_ == State::hello) welcome(hello);
+}
+
+void ServerConnection::on_message(Incoming message) {
+  if (state_ == State::closing || state_ == State::closed) return;
+  const Header& header = message.header;
+  if (state_ == State::hello) {
+    if (header.kind == Kind::hello) return on_hello(message);
+    return close({CloseReason::bad_sequence, "the first message isn't a hello"});
+  }
+  switch (header.kind) {
+    case Kind::request:
+      return on_request(std::move(message));
+    case Kind::cancel:
+      return on_cancel(header.request_id);
+    case Kind::ping: {
+      Header pong;
+      pong.kind = Kind::pong;
+      pong.request_id = header.request_id;
+      return send(pong, {}, {});
+    }
+    case Kind::pong:
+      return;
+    case Kind::goodbye:
+      state_ = State::closing;
+      close_ = {CloseReason::done, ""};
+      return endpoint_->close({CloseReason::done, ""});
+    case Kind::hello:
+    case Kind::hello_reply:
+    case Kind::reply:
+    case Kind::credit:
+      return close({CloseReason::bad_sequence, fmt::format("a client sent a message of kind {}", int(header.kind))});
+  }
+}
+
+void ServerConnection::on_hello(const Incoming& message) {
+  HelloBody hello;
+  if (message.metadata.size() < sizeof hello) {
+    return close({CloseReason::bad_sequence, fmt::format("a hello of {} bytes", message.metadata.size())});
+  }
+  std::memcpy(&hello, message.metadata.data(), sizeof hello);
+  if (hello.version_min > kVersionMax || hello.version_max < kVersionMin) {
+    return close(
+        {CloseReason::bad_version, fmt::format("the client speaks versions {} to {}, this server {} to {}",
+                                               hello.version_min, hello.version_max, kVersionMin, kVersionMax)});
+  }
+  const uint16_t wanted = hello.poll_group;
+  const ServerOptions& options = server_.options_;
+  if (wanted == kAnyPollGroup || wanted == options.poll_group) return welcome(hello);
+  if (wanted >= options.poll_groups) {
+    return close({CloseReason::no_poll_group,
+                  fmt::format("poll group {} doesn't exist: there are {}", wanted, options.poll_groups)});
+  }
+  auto detached = server_.placement_ == nullptr ? nullptr : endpoint_->detach();
+  if (detached == nullptr) {
+    return close({CloseReason::no_poll_group,
+                  fmt::format("poll group {} can't be reached by way of poll group {}", wanted, options.poll_group)});
+  }
+  server_.metrics_->placed.add();
+  server_.placement_->place(wanted, std::move(detached), hello);
+  state_ = State::closed;
+  close_ = {CloseReason::none, "placed"};
+  remove_if_done();
+}
+
+void ServerConnection::welcome(const HelloBody& hello) {
+  state_ = State::open;
+  version_ = std::min(hello.version_max, kVersionMax);
+  client_id_.bytes = hello.client_id;
+  const ServerOptions& options = server_.options_;
+  HelloReplyBody body;
+  body.version = version_;
+  body.poll_groups = options.poll_groups;
+  body.poll_group = options.poll_group;
+  body.credits = options.credits;
+  body.features = hello.features & kFeatureNone;
+  body.byte_credits = options.byte_credits;
+  body.server_id = options.server_id.bytes;
+  body.max_calls = options.max_calls;
+  body.max_data = options.max_data;
+  body.max_metadata = static_cast<uint16_t>(kMaxMetadata);
+  body.idle_timeout_ms = static_cast<uint32_t>(options.idle_timeout.ms());
+  Header header;
+  header.kind = Kind::hello_reply;
+  send(header, std::as_bytes(std::span(&body, 1)), {});
+  if (server_.draining_) announce_drain();
+}
+
+bool ServerConnection::within_credit(const Header& header) {
+  const ServerOptions& options = server_.options_;
+  if (client_credits_ == 0) {
+    close({CloseReason::over_credit, "a request without a credit for it"});
+  } else if (calls_.size() >= options.max_calls) {
+    close({CloseReason::over_credit, fmt::format("more than {} calls at a time", options.max_calls)});
+  } else if (header.data_bytes > options.max_data) {
+    close({CloseReason::too_large,
+           fmt::format("{} bytes of data, the limit is {}", header.data_bytes, options.max_data)});
+  } else if (bytes_running_ > 0 && bytes_running_ + header.data_bytes > options.byte_credits) {
+    close({CloseReason::over_credit, fmt::format("more than {} bytes of payload at a time", options.byte_credits)});
+  } else if (calls_.find(header.request_id) != nullptr) {
+    close({CloseReason::bad_sequence, fmt::format("request id {:x} is already under way", header.request_id)});
+  } else {
+    return true;
+  }
+  return false;
+}
+
+void ServerConnection::on_request(Incoming message) {
+  const Header& header = message.header;
+  if (!within_credit(header)) return;
+  --client_credits_;
+  ++owed_credits_;  // the slot is free: what the message said is with its handler now
+  MethodEntry* method = server_.methods_.find(header.method);
+  if (method == nullptr) {
+    server_.metrics_->unknown_method.add();
+    reject(header, Error(Errc::unsupported, fmt::format("this server has no method {:#06x}", header.method.value)), {});
+  } else if (message.damaged) {
+    reject(header, Error(Errc::corrupt, "the request's payload was damaged on its way"), {});
+  } else if (server_.draining_) {
+    reject(header, Error(Errc::unavailable, "the server is stopping"), {});
+  } else if (header.data_bytes > method->options.max_data) {
+    reject(header,
+           Error(Errc::too_large, fmt::format("{}: {} bytes of data, the limit is {}", method->name, header.data_bytes,
+                                              method->options.max_data)),
+           {});
+  } else if (method->running >= method->options.max_concurrent) {
+    method->busy.add();
+    method->calls.add();
+    method->errors.add();
+    reject(header, Error(Errc::busy, fmt::format("{} calls of {} run already", method->running, method->name)),
+           method->options.retry_after);
+  } else {
+    auto* call = new ServerCall(*this, *method, header);
+    calls_.insert(*call);
+    bytes_running_ += header.data_bytes;
+    ++server_.calls_running_;
+    server_.metrics_->running.add(1);
+    call->start(std::move(message));
+  }
+  send_owed_credits();
+}
+
+void ServerConnection::reject(const Header& request, const Error& error, Duration retry_after) {
+  Header header;
+  header.kind = Kind::reply;
+  header.request_id = request.request_id;
+  header.method = request.method;
+  header.status = static_cast<uint16_t>(error.code());
+  header.time_us = static_cast<uint32_t>(retry_after.us());
+  const std::string_view text = std::string_view(error.message()).substr(0, kMaxMetadata);
+  send(header, std::as_bytes(std::span(text)), {});
+}
+
+void ServerConnection::on_cancel(uint64_t request_id) {
+  // One that isn't there was answered while the cancel was on its way.
+  if (ServerCall* call = calls_.find(request_id)) call->cancel(Errc::cancelled);
+}
+
+void ServerConnection::send(Header header, std::span<const std::byte> metadata, mem::BufChain data) {
+  if (state_ == State::closed || state_ == State::closing) return;
+  header.version = version_;
+  header.map_epoch = server_.map_epoch_;
+  header.credits = static_cast<uint16_t>(owed_credits_);
+  client_credits_ += owed_credits_;
+  owed_credits_ = 0;
+  ASSERT(client_credits_ <= server_.options_.credits);
+  endpoint_->send(header, metadata, std::move(data));
+  if (!paused_ && endpoint_->queued_bytes() > server_.options_.max_unsent_bytes) {
+    paused_ = true;
+    server_.metrics_->paused.add();
+    endpoint_->pause();
+  }
+}
+
+void ServerConnection::send_owed_credits() {
+  if (state_ != State::open || owed_credits_ * 2 < server_.options_.credits) return;
+  Header header;
+  header.kind = Kind::credit;
+  send(header, {}, {});
+}
+
+void ServerConnection::on_sent() {
+  if (!paused_ || state_ != State::open) return;
+  paused_ = false;
+  endpoint_->resume();
+}
+
+void ServerConnection::on_call_done(ServerCall& call) {
+  calls_.erase(call);
+  bytes_running_ -= call.data_bytes();
+  ASSERT(server_.calls_running_ > 0);
+  --server_.calls_running_;
+  server_.metrics_->running.add(-1);
+}
+
+void ServerConnection::close(Close why) {
+  if (state_ == State::closing || state_ == State::closed) return;
+  Header header;
+  header.kind = Kind::goodbye;
+  header.status = static_cast<uint16_t>(why.reason);
+  const std::string_view text = std::string_view(why.text).substr(0, kMaxMetadata);
+  send(header, std::as_bytes(std::span(text)), {});
+  state_ = State::closing;
+  close_ = why;
+  endpoint_->close(std::move(why));
+}
+
+void ServerConnection::announce_drain() {
+  if (state_ != State::open) return;
+  Header header;
+  header.kind = Kind::goodbye;
+  header.status = static_cast<uint16_t>(CloseReason::draining);
+  constexpr std::string_view kText = "the server is stopping";
+  send(header, std::as_bytes(std::span(kText)), {});
+}
+
+void ServerConnection::cancel_calls(Errc reason) {
+  // Cancelling runs callbacks, which only post; no call ends inside this loop.
+  for (ServerCall* call = calls_.first(); call != nullptr; call = ServerCallTable::next(*call)) call->cancel(reason);
+}
+
+void ServerConnection::on_closed(const Close& close) {
+  // What we said before tells more than the end of the stream.
+  if (close_.reason == CloseReason::none) close_ = close;
+  state_ = State::closed;
+  server_.on_connection_closed(*this, close_);
+  loop_.disarm(timer_);
+  cancel_calls(Errc::cancelled);
+  remove_if_done();
+}
+
+void ServerConnection::remove_if_done() {
+  if (state_ == State::closed && calls_.size() == 0) server_.remove(*this);
+}
+
+void ServerConnection::arm_timer() {
+  const ServerOptions& options = server_.options_;
+  const Duration wait =
+      state_ == State::hello ? options.hello_timeout : std::min(options.idle_timeout, options.slow_reader_timeout) / 4;
+  loop_.arm_in(timer_, wait);
+}
+
+void ServerConnection::on_timer(void* self) { static_cast<ServerConnection*>(self)->check_timeouts(); }
+
+void ServerConnection::check_timeouts() {
+  if (state_ == State::closing || state_ == State::closed) return;
+  const ServerOptions& options = server_.options_;
+  const Time now = loop_.now();
+  const EndpointStatus status = endpoint_->status();
+  if (state_ == State::hello) {
+    return close({CloseReason::hello_timeout, fmt::format("no hello within {} s", options.hello_timeout.seconds())});
+  }
+  if (status.send_blocked_since != Time::never() && now - status.send_blocked_since >= options.slow_reader_timeout) {
+    return close(
+        {CloseReason::slow_reader, fmt::format("the client took none of {} waiting bytes for {} s",
+                                               endpoint_->queued_bytes(), options.slow_reader_timeout.seconds())});
+  }
+  if (!paused_) {
+    if (status.receiving_since != Time::never() && now - status.receiving_since >= options.idle_timeout) {
+      return close({CloseReason::stalled,
+                    fmt::format("a message isn't complete {} s after its start", options.idle_timeout.seconds())});
+    }
+    if (now - status.last_received >= options.idle_timeout) {
+      return close({CloseReason::idle_timeout, fmt::format("nothing came for {} s", options.idle_timeout.seconds())});
+    }
+  }
+  arm_timer();
+}
+
+}  // namespace cairn::srpc

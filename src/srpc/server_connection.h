@@ -1,0 +1,81 @@
+// One connection as the server sees it.
+//
+//   hello ──> open ──> closing ──> closed ──> removed (once its last handler has returned)
+//     └────────────────^
+//
+// `closing`: goodbye is sent, messages are ignored. `closed`: the endpoint has ended; calls are cancelled, and what
+// they answer is dropped.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "reactor/timer.h"
+#include "srpc/server.h"
+#include "srpc/server_call.h"
+#include "srpc/transport.h"
+
+namespace cairn::srpc {
+
+class ServerConnection final : private EndpointEvents {
+ public:
+  ServerConnection(Server& server, uint64_t number, std::unique_ptr<Endpoint> endpoint);
+  ~ServerConnection();
+
+  void start();
+  void start_placed(const HelloBody& hello);
+  // Says goodbye and ends it.
+  void close(Close close);
+  // Tells the client to send nothing new; it closes when it has its answers.
+  void announce_drain();
+  void cancel_calls(Errc reason);
+
+  uint64_t number() const { return number_; }
+  const std::string& peer() const { return endpoint_->peer(); }
+
+ private:
+  friend class ServerCall;
+  enum class State : uint8_t { hello, open, closing, closed };
+
+  void on_message(Incoming message) override;
+  void on_sent() override;
+  void on_closed(const Close& close) override;
+
+  void on_hello(const Incoming& message);
+  void welcome(const HelloBody& hello);
+  void on_request(Incoming message);
+  void on_cancel(uint64_t request_id);
+  // Checks what the client was told it may send.
+  bool within_credit(const Header& header);
+  void reject(const Header& header, const Error& error, Duration retry_after);
+
+  // All messages go through here: it adds the credits that are owed.
+  void send(Header header, std::span<const std::byte> metadata, mem::BufChain data);
+  void send_owed_credits();
+  void on_call_done(ServerCall& call);
+  void remove_if_done();
+  void arm_timer();
+  static void on_timer(void* self);
+  void check_timeouts();
+
+  Server& server_;
+  Loop& loop_;
+  const uint64_t number_;
+  std::unique_ptr<Endpoint> endpoint_;
+  State state_ = State::hello;
+  Close close_;
+  bool paused_ = false;
+  uint8_t version_ = kVersionMin;
+  Id128 client_id_;
+  Time began_;
+
+  uint32_t client_credits_;     // what the client may still send
+  uint32_t owed_credits_ = 0;   // receive slots that are free again, not told yet
+  uint64_t bytes_running_ = 0;  // payload of the requests under way
+  ServerCallTable calls_;
+  Timer timer_;
+};
+
+}  // namespace cairn::srpc

@@ -1,0 +1,90 @@
+#include "srpc/wire.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/assert.h"
+#include "base/crc32c.h"
+
+namespace cairn::srpc {
+namespace {
+
+constexpr size_t kCrcOffset = offsetof(WireHeader, crc);
+static_assert(kCrcOffset == kHeaderBytes - 4);
+
+// The checksum of an encoded header, over everything in front of the checksum itself.
+uint32_t header_crc(std::span<const std::byte> encoded) { return crc32c(encoded.first(kCrcOffset)); }
+
+}  // namespace
+
+void encode_header(const Header& header, std::span<std::byte> out) {
+  ASSERT(out.size() >= kHeaderBytes);
+  ASSERT(header.metadata_bytes <= kMaxMetadata);
+  ASSERT(header.data_bytes <= kMaxData);
+  WireHeader wire;
+  wire.magic = kMagic;
+  wire.version = header.version;
+  wire.kind = static_cast<uint8_t>(header.kind);
+  wire.flags = header.flags;
+  wire.method = header.method.value;
+  wire.status = header.status;
+  wire.credits = header.credits;
+  wire.metadata_bytes = header.metadata_bytes;
+  wire.data_bytes = header.data_bytes;
+  wire.time_us = header.time_us;
+  wire.request_id = header.request_id;
+  wire.map_epoch = header.map_epoch;
+  wire.batch = header.batch;
+  wire.crc = crc32c(&wire, kCrcOffset);
+  std::memcpy(out.data(), &wire, sizeof wire);
+}
+
+void patch_batch(std::span<std::byte> encoded, uint32_t batch) {
+  ASSERT(encoded.size() >= kHeaderBytes);
+  const Le32 wire_batch = batch;
+  std::memcpy(encoded.data() + offsetof(WireHeader, batch), &wire_batch, sizeof wire_batch);
+  const Le32 crc = header_crc(encoded);
+  std::memcpy(encoded.data() + kCrcOffset, &crc, sizeof crc);
+}
+
+Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in) {
+  WireHeader wire;
+  std::memcpy(&wire, in.data(), sizeof wire);
+  // Magic first: what comes from a client of another protocol should be called that, not a checksum error.
+  if (wire.magic != kMagic) {
+    return Error(Errc::protocol_error,
+                 fmt::format("not SRPC: a message starts with {:08x} instead of {:08x}", wire.magic.get(), kMagic));
+  }
+  if (wire.crc != header_crc(in)) return Error(Errc::protocol_error, "the header's checksum is wrong");
+  if (wire.version < kVersionMin || wire.version > kVersionMax) {
+    return Error(Errc::unsupported,
+                 fmt::format("SRPC version {} is not one of {} to {}", wire.version, kVersionMin, kVersionMax));
+  }
+  if (wire.kind < static_cast<uint8_t>(Kind::hello) || wire.kind > static_cast<uint8_t>(Kind::goodbye)) {
+    return Error(Errc::protocol_error, fmt::format("unknown kind of message: {}", wire.kind));
+  }
+  if (wire.metadata_bytes > kMaxMetadata) {
+    return Error(Errc::too_large,
+                 fmt::format("{} bytes of metadata, the limit is {}", wire.metadata_bytes.get(), kMaxMetadata));
+  }
+  if (wire.data_bytes > kMaxData) {
+    return Error(Errc::too_large, fmt::format("{} bytes of data, the limit is {}", wire.data_bytes.get(), kMaxData));
+  }
+  Header header;
+  header.version = wire.version;
+  header.kind = static_cast<Kind>(wire.kind);
+  header.flags = wire.flags;
+  header.method = MethodId(wire.method);
+  header.status = wire.status;
+  header.credits = wire.credits;
+  header.metadata_bytes = wire.metadata_bytes;
+  header.data_bytes = wire.data_bytes;
+  header.time_us = wire.time_us;
+  header.request_id = wire.request_id;
+  header.map_epoch = wire.map_epoch;
+  header.batch = wire.batch;
+  return header;
+}
+
+}  // namespace cairn::srpc

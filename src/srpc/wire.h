@@ -1,0 +1,141 @@
+// The bytes of SRPC. docs/srpc.md shows them one by one.
+//
+//   message:  header 48 | metadata | CRC32C of metadata 4 | CRC32C per 4 KiB of data 4 x n | padding | data
+//
+// The metadata CRC is there when there is metadata, the table and the padding when there is data. Padding (zeroes) puts
+// the data of a bulk message (>= 4 KiB) at least kBulkOffset behind the message's first byte. That is what lets a
+// receiver that knows nothing about the next message read up to kBulkOffset bytes in one go and still be sure that it
+// hasn't read payload which belongs into a page-aligned buffer. `batch` in the header widens that window: a sender that
+// flushes several small messages together tells with the first one how many bytes of small messages follow.
+//
+// Nothing here is trusted: decode_header checks everything that a length or an index is derived from.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/endian.h"
+#include "base/id.h"
+#include "base/status.h"
+#include "base/strong.h"
+
+namespace cairn::srpc {
+
+using MethodId = Strong<uint16_t, struct MethodTag>;
+
+inline constexpr uint32_t kMagic = 0x43505253;  // "SRPC" in the order of the bytes
+inline constexpr uint8_t kVersionMin = 1;
+inline constexpr uint8_t kVersionMax = 1;
+
+inline constexpr size_t kHeaderBytes = 48;
+inline constexpr size_t kMaxMetadata = 4096;
+inline constexpr size_t kMaxData = size_t{16} << 20;
+inline constexpr size_t kCrcPage = 4096;  // one CRC32C for each of these in the data
+inline constexpr size_t kBulkBytes = 4096;
+inline constexpr size_t kBulkOffset = 256;
+// Everything in front of the data, at its largest.
+inline constexpr size_t kMaxPrefix = kHeaderBytes + kMaxMetadata + 4 + 4 * (kMaxData / kCrcPage);
+
+enum class Kind : uint8_t {
+  hello = 1,        // client's first message: HelloBody
+  hello_reply = 2,  // server's first message: HelloReplyBody, or a status with a text
+  request = 3,
+  reply = 4,   // metadata is the method's reply, or the text when status != ok
+  cancel = 5,  // the client no longer wants request_id; it is still answered
+  credit = 6,  // nothing but credits
+  ping = 7,    // answered by pong with the same request_id
+  pong = 8,
+  goodbye = 9,  // status = CloseReason, metadata = text; no request follows from its sender, replies may
+};
+
+// The header in host order. Fields that a kind doesn't use are zero.
+struct Header {
+  uint8_t version = kVersionMax;
+  Kind kind = Kind::request;
+  uint16_t flags = 0;
+  MethodId method;
+  uint16_t status = 0;  // Errc of a reply, CloseReason of a goodbye
+  uint16_t credits = 0;
+  uint16_t metadata_bytes = 0;
+  uint32_t data_bytes = 0;
+  uint32_t time_us = 0;  // request: what is left until its deadline, 0 = none; reply with status busy: come back after
+  uint64_t request_id = 0;
+  uint64_t map_epoch = 0;  // of the sender's cluster map, 0 = none
+  uint32_t batch = 0;
+
+  bool is_bulk() const { return data_bytes >= kBulkBytes; }
+  size_t crc_count() const { return (data_bytes + kCrcPage - 1) / kCrcPage; }
+  // Where the data starts, counted from the header's first byte.
+  size_t prefix_bytes() const {
+    const size_t used = kHeaderBytes + (metadata_bytes == 0 ? 0 : metadata_bytes + 4) + 4 * crc_count();
+    return is_bulk() && used < kBulkOffset ? kBulkOffset : used;
+  }
+  size_t message_bytes() const { return prefix_bytes() + data_bytes; }
+};
+
+struct WireHeader {
+  Le32 magic;
+  uint8_t version = 0;
+  uint8_t kind = 0;
+  Le16 flags;
+  Le16 method;
+  Le16 status;
+  Le16 credits;
+  Le16 metadata_bytes;
+  Le32 data_bytes;
+  Le32 time_us;
+  Le64 request_id;
+  Le64 map_epoch;
+  Le32 batch;
+  Le32 crc;  // CRC32C of the 44 bytes before
+};
+static_assert(sizeof(WireHeader) == kHeaderBytes && alignof(WireHeader) == 1);
+
+// Writes the header with its CRC. `out` holds at least kHeaderBytes.
+void encode_header(const Header& header, std::span<std::byte> out);
+// Sets `batch` of an encoded header and renews its CRC.
+void patch_batch(std::span<std::byte> encoded, uint32_t batch);
+// protocol_error (not our magic, bad CRC, unknown kind), unsupported (version) or too_large (lengths).
+Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in);
+
+// Features of a connection, agreed at connect: those that both sides name.
+enum Feature : uint64_t {
+  kFeatureNone = 0,
+};
+
+inline constexpr uint16_t kAnyPollGroup = 0xffff;
+
+// What the client says first. The layout is frozen in its first 8 bytes; newer versions append.
+struct HelloBody {
+  uint8_t version_min = 0;
+  uint8_t version_max = 0;
+  Le16 poll_group;    // the one wanted, or kAnyPollGroup
+  Le32 keepalive_ms;  // the client sends something at least this often
+  Le64 features;
+  std::array<uint8_t, 16> client_id{};
+  Le32 max_data;  // largest payload the client takes in a reply
+  Le16 max_metadata;
+  Le16 reserved;
+};
+static_assert(sizeof(HelloBody) == 40 && alignof(HelloBody) == 1);
+
+struct HelloReplyBody {
+  uint8_t version = 0;
+  uint8_t reserved0 = 0;
+  Le16 poll_groups;  // how many the server has
+  Le16 poll_group;   // the one that serves this connection
+  Le16 credits;      // messages the client may send before credits come back
+  Le64 features;
+  Le64 byte_credits;  // payload of unanswered requests at any time
+  std::array<uint8_t, 16> server_id{};
+  Le32 max_calls;  // unanswered requests at any time
+  Le32 max_data;
+  Le16 max_metadata;
+  Le16 reserved1;
+  Le32 idle_timeout_ms;  // the server closes after this long without a byte
+};
+static_assert(sizeof(HelloReplyBody) == 56 && alignof(HelloReplyBody) == 1);
+
+}  // namespace cairn::srpc
