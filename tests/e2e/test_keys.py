@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Keys are bytes: any spelling of the path that means the same key verifies and nothing is normalised (P22, P24)."""
+
+import http.client
+import pathlib
+import sys
+import unicodedata
+import urllib.parse
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from cairntest import s3, suite  # noqa: E402
+
+KEYS = ["a+b", "a b", "ab@cd", "v0/2:x", "100%", "te st%20x", "a//b", "/lead", "//", "./a", "../a", "a/..", "a/./b", ".", "..", "trail/",
+        unicodedata.normalize("NFC", "é"), unicodedata.normalize("NFD", "é"), "日本", "😀", "q?x=1&y=2#f", "<&>\"'", "~tilde-_.!*()",
+        "=equals=", "semi;colon", "back\\slash", "a,b", "$dollar", "[brackets]{braces}|pipe^caret`tick", "%41", "%2F", "x" * 1024,
+        "ü" * 512, "d/" * 512]
+
+
+class Keys(suite.NodeTest):
+    def spellings(self, key):
+        """Paths that all mean the key: encoded as little and as much as is legal, with lower and upper hex."""
+        raw_legal = urllib.parse.quote(key, safe="/-_.~!$&'()*+,;=:@")
+        everything = "".join(f"%{b:02X}" for b in key.encode())
+        lower = "".join(f"%{b:02x}" if not (chr(b).isalnum() and b < 128 or b == 0x2F) else chr(b) for b in key.encode())
+        slashes = urllib.parse.quote(key, safe="-_.~")
+        return dict.fromkeys([s3.encode(key), raw_legal, everything, lower, slashes])
+
+    def test_put_head_get_list_delete(self):
+        for key in KEYS:
+            body = b"of " + key.encode()
+            self.s3.put(self.bucket, key, body)
+            self.assertEqual(self.s3.get(self.bucket, key).body, body, key)
+            self.assertEqual(int(self.s3.head(self.bucket, key).headers["content-length"]), len(body), key)
+        expected = sorted(KEYS, key=str.encode)
+        self.assertEqual(list(self.s3.list_keys(self.bucket)), expected)
+        # Also without url encoding: these are all legal in XML.
+        self.assertEqual([k.text for k in self.s3.list_page(self.bucket).iterfind("Contents/Key")], expected)
+        for key in KEYS:
+            self.s3.delete(self.bucket, key)
+            self.assertEqual(self.s3.head(self.bucket, key).status, 404, key)
+        self.assertEqual(list(self.s3.list_keys(self.bucket)), [])
+
+    def test_every_spelling_of_the_path_verifies(self):
+        for key in KEYS:
+            self.s3.put(self.bucket, key, key.encode())
+            for spelling in self.spellings(key):
+                reply = self.s3.request("GET", self.bucket, key, path=f"/{self.bucket}/{spelling}")
+                self.assertEqual((reply.status, reply.body), (200, key.encode()), (key, spelling))
+
+    def test_presigned(self):
+        for key in KEYS:
+            put = self.s3.send("PUT", self.s3.presigned("PUT", self.bucket, key), {"host": self.s3.netloc, "content-length": "3"}, b"xyz")
+            self.assertEqual(put.status, 200, (key, put))
+            got = self.s3.send("GET", self.s3.presigned("GET", self.bucket, key), {"host": self.s3.netloc})
+            self.assertEqual((got.status, got.body), (200, b"xyz"), key)
+
+    def test_copy_from_and_to(self):
+        for index, key in enumerate(KEYS):
+            if len(key) < 100:
+                self.s3.put(self.bucket, key, key.encode())
+                self.s3.copy(self.bucket, f"copy {index}", self.bucket, key)
+                self.assertEqual(self.s3.get(self.bucket, f"copy {index}").body, key.encode(), key)
+                self.s3.copy(self.bucket, "to " + key, self.bucket, f"copy {index}")
+                self.assertEqual(self.s3.get(self.bucket, "to " + key).body, key.encode(), key)
+
+    def test_too_long(self):
+        for key in ("x" * 1025, "é" * 513):
+            self.assert_code(self.s3.request("PUT", self.bucket, key, body=b"x"), 400, "KeyTooLongError")
+        self.assertEqual(list(self.s3.list_keys(self.bucket)), [])
+
+    def test_control_characters(self):
+        # U+0010 is no character of XML 1.0, but a legal byte of a key.
+        self.s3.put(self.bucket, b"a\x10b", b"dle")
+        self.s3.put(self.bucket, "<&>\n\t", b"xml")
+        self.assertEqual(sorted(self.s3.list_keys(self.bucket)), sorted(["a\x10b", "<&>\n\t"]))
+        plain = self.s3.request("GET", self.bucket, query=[("list-type", "2")])
+        self.assertNotIn(b"\x10", plain.body)
+        self.assertEqual(self.s3.request("DELETE", self.bucket, b"a\x10b").status, 204)
+        self.assertEqual(list(self.s3.list_keys(self.bucket)), ["<&>\n\t"])
+
+    def test_malformed_escapes_are_refused(self):
+        for path in (f"/{self.bucket}/%", f"/{self.bucket}/a%2", f"/{self.bucket}/a%zz", f"/{self.bucket}/%ff%fe"):
+            connection = http.client.HTTPConnection(*self.node.address, timeout=10)
+            connection.request("GET", path)
+            self.assertIn(connection.getresponse().status, (400, 403), path)
+            connection.close()
+
+
+class MultiDelete(suite.NodeTest):
+    def delete(self, body, **headers):
+        import base64
+        import hashlib
+        headers = {n.replace("_", "-"): v for n, v in headers.items()} or {"content-md5": base64.b64encode(hashlib.md5(body).digest()).decode()}
+        headers = {n: v for n, v in headers.items() if v}
+        return self.s3.request("POST", self.bucket, query=[("delete", "")], body=body, headers=headers)
+
+    def document(self, *keys, quiet=False):
+        from xml.sax.saxutils import escape
+        return (f"<Delete>{'<Quiet>true</Quiet>' if quiet else ''}" + "".join(f"<Object><Key>{escape(k)}</Key></Object>" for k in keys)
+                + "</Delete>").encode()
+
+    def test_special_characters_p24(self):
+        for key in ("aaa/a<a", "&", "\u20ac"):
+            self.s3.put(self.bucket, key, b"x")
+        reply = self.delete(self.document("aaa/a<a", "&", "\u20ac"))
+        self.assertEqual(reply.status, 200, reply)
+        self.assertEqual([d.text for d in reply.xml.iterfind("Deleted/Key")], ["aaa/a<a", "&", "\u20ac"])
+        self.assertEqual(list(self.s3.list_keys(self.bucket)), [])
+
+    def test_what_xml_forbids_is_no_silent_success(self):
+        self.s3.put(self.bucket, b"a\x10b", b"x")
+        self.assert_code(self.delete(b"<Delete><Object><Key>a&#x10;b</Key></Object></Delete>"), 400, "MalformedXML")
+        self.assertEqual(self.s3.head(self.bucket, b"a\x10b").status, 200)
+        for body in (b"<Delete></Delete>", b"<Delete>", b"", b"not xml", b"<Other/>", b"<Delete><Object></Object></Delete>"):
+            self.assert_code(self.delete(body), 400, ["MalformedXML", "MissingRequestBodyError"])
+
+    def test_integrity_header_p20(self):
+        import base64
+        import binascii
+        import hashlib
+        self.s3.put(self.bucket, "k", b"x")
+        body = self.document("k", "never there")
+        wrong = base64.b64encode(b"\0" * 4).decode()
+        self.assert_code(self.delete(body, x_amz_checksum_crc32=wrong), 400, "BadDigest")
+        self.assert_code(self.delete(body, content_md5=base64.b64encode(b"\0" * 16).decode()), 400, "BadDigest")
+        # The body's SHA-256 in the signature is no integrity header for this call.
+        self.assert_code(self.delete(body, content_md5=""), 400, ["InvalidRequest", "MissingContentMD5"])
+        self.assertEqual(self.s3.head(self.bucket, "k").status, 200, "a refused delete deleted something")
+        crc = base64.b64encode(binascii.crc32(body).to_bytes(4, "big")).decode()
+        reply = self.delete(body, x_amz_checksum_crc32=crc)
+        self.assertEqual((reply.status, len(list(reply.xml.iterfind("Deleted")))), (200, 2), reply)
+        self.s3.put(self.bucket, "k", b"x")
+        self.assertEqual(self.delete(body, content_md5=base64.b64encode(hashlib.md5(body).digest()).decode()).status, 200)
+        self.assertEqual(self.s3.head(self.bucket, "k").status, 404)
+
+    def test_limits_and_quiet(self):
+        self.assert_code(self.delete(self.document(*(f"k{i}" for i in range(1001)))), 400, "MalformedXML")
+        for index in range(1000):
+            if index % 100 == 0:
+                self.s3.put(self.bucket, f"k{index}", b"x")
+        reply = self.delete(self.document(*(f"k{i}" for i in range(1000)), quiet=True))
+        self.assertEqual((reply.status, list(reply.xml)), (200, []), reply)
+        self.assertEqual(list(self.s3.list_keys(self.bucket)), [])
+
+
+if __name__ == "__main__":
+    suite.main()
