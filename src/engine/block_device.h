@@ -52,6 +52,9 @@ class BlockDevice {
   virtual Loop& loop() = 0;
 };
 
+// For devices: asserts that the request is in bounds and aligned, which is its submitter's part.
+void check_request(const BlockDevice& device, const IoRequest& request);
+
 // Owns the memory until the device is done, whatever happens to the caller's buffers.
 class IoAwaiter : private IoRequest {
  public:

@@ -6,6 +6,11 @@
 #include "base/assert.h"
 
 namespace cairn {
+namespace {
+
+constexpr unsigned kFiles = 64;
+
+}  // namespace
 
 Result<std::unique_ptr<Ring>> Ring::create(unsigned entries, Counter& enters) {
   std::unique_ptr<Ring> ring(new Ring(enters));
@@ -27,6 +32,10 @@ Result<std::unique_ptr<Ring>> Ring::create(unsigned entries, Counter& enters) {
     return failed;
   }
   ring->open_ = true;
+  // An optimisation only: without the table the slots stay empty.
+  if (io_uring_register_files_sparse(&ring->ring_, kFiles) == 0) {
+    for (int slot = static_cast<int>(kFiles); slot > 0;) ring->free_files_.push_back(--slot);
+  }
   return ring;
 }
 
@@ -39,6 +48,20 @@ Result<void> Ring::enable() {
   const int error = io_uring_register(static_cast<unsigned>(ring_.ring_fd), IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
   if (error < 0) return error_from_errno(-error, "io_uring_enable_rings");
   return {};
+}
+
+int Ring::register_file(int fd) {
+  if (free_files_.empty()) return -1;
+  const int slot = free_files_.back();
+  if (io_uring_register_files_update(&ring_, static_cast<unsigned>(slot), &fd, 1) != 1) return -1;
+  free_files_.pop_back();
+  return slot;
+}
+
+void Ring::unregister_file(int slot) {
+  const int none = -1;
+  // Fails on another thread than the ring's, at the end of the program: the ring goes next and drops the file.
+  if (io_uring_register_files_update(&ring_, static_cast<unsigned>(slot), &none, 1) == 1) free_files_.push_back(slot);
 }
 
 io_uring_sqe& Ring::next_sqe() {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/metrics.h"
 #include "base/status.h"
@@ -54,7 +55,10 @@ class Ring {
   size_t reap();
   bool has_completions() const;
 
-  io_uring& raw() { return ring_; }
+  // A slot in the ring's own file table, which saves the kernel a reference count per request. -1 when the table is
+  // full: use the descriptor. Before enable(), or on the ring's thread.
+  int register_file(int fd);
+  void unregister_file(int slot);
 
  private:
   explicit Ring(Counter& enters) : enters_(enters) {}
@@ -62,6 +66,7 @@ class Ring {
 
   io_uring ring_{};
   bool open_ = false;
+  std::vector<int> free_files_;
   Counter& enters_;  // one system call each
 };
 
