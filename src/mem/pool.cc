@@ -114,10 +114,12 @@ void Pool::free_block(Block* block) noexcept {
 Result<Buf> Pool::try_alloc(size_t size, Purpose purpose) {
   const size_t class_index = class_of(size);
   if (turn(purpose).available() == 0) return Errc::busy;  // those who wait go first
-  if (!has_room(kClassBytes[class_index], purpose)) return Errc::busy;
-  Block* block = take(class_index);
-  if (block == nullptr) return Errc::busy;
-  return Buf(block, 0, static_cast<uint32_t>(size));
+  if (has_room(kClassBytes[class_index], purpose)) {
+    if (Block* block = take(class_index); block != nullptr) return Buf(block, 0, static_cast<uint32_t>(size));
+  }
+  BufChain chain;
+  if (!try_chain_reclaiming(size, purpose, chain)) return Errc::busy;
+  return chain.slices().front();
 }
 
 bool Pool::try_chain(size_t size, Purpose purpose, BufChain& out) {
@@ -137,16 +139,27 @@ bool Pool::try_chain(size_t size, Purpose purpose, BufChain& out) {
   return true;
 }
 
+// Caches give way, one by one and a little each time, until there is room in one piece.
+bool Pool::try_chain_reclaiming(size_t size, Purpose purpose, BufChain& out) {
+  if (try_chain(size, purpose, out)) return true;
+  for (size_t i = 0; i < reclaimers_.size(); ++i) {
+    while (reclaimers_[i]->reclaim(size)) {
+      if (try_chain(size, purpose, out)) return true;
+    }
+  }
+  return false;
+}
+
 Task<Result<BufChain>> Pool::alloc_chain(size_t size, Purpose purpose, CancelToken token) {
   BufChain chain;
   if (size == 0) co_return chain;
   const size_t keep = purpose == Purpose::client ? reserve_bytes_ : 0;
   if (size > memory_.size() - keep) co_return Error(Errc::too_large, "allocation is larger than the memory arena");
-  if (turn(purpose).available() > 0 && try_chain(size, purpose, chain)) co_return chain;
+  if (turn(purpose).available() > 0 && try_chain_reclaiming(size, purpose, chain)) co_return chain;
 
   waits_.add();
   CO_TRY(co_await turn(purpose).take(1, token));
-  while (!try_chain(size, purpose, chain)) {
+  while (!try_chain_reclaiming(size, purpose, chain)) {
     freed_.reset();
     auto waited = co_await freed_.wait(token);
     if (!waited) {

@@ -40,6 +40,16 @@ class ForeignFree {
   virtual void send_home(Block* block) noexcept = 0;
 };
 
+// A holder of memory that others may have at any time: a cache. Asked before anybody has to wait.
+class Reclaimer {
+ public:
+  // Gives up blocks worth about `bytes`; false when nothing is left to give up. Allocates nothing.
+  virtual bool reclaim(size_t bytes) noexcept = 0;
+
+ protected:
+  ~Reclaimer() = default;
+};
+
 class Pool {
  public:
   // `memory` is a multiple of 1 MiB and outlives the pool; `reserve_bytes` of it are for Purpose::internal. Belongs to
@@ -52,6 +62,9 @@ class Pool {
 
   void bind_to_this_thread() { owner_ = pthread_self(); }
   void set_foreign_free(ForeignFree* hook) { foreign_free_ = hook; }
+  // Removed before it is destroyed.
+  void add_reclaimer(Reclaimer& reclaimer) { reclaimers_.push_back(&reclaimer); }
+  void remove_reclaimer(Reclaimer& reclaimer) { std::erase(reclaimers_, &reclaimer); }
 
   // One block of the smallest class that holds `size` (<= 1 MiB), the Buf's size being `size`; 4 KiB-aligned.
   // Errc::busy when there is none now.
@@ -63,6 +76,8 @@ class Pool {
   Task<Result<BufChain>> alloc_chain(size_t size, Purpose purpose = Purpose::client, CancelToken token = {});
 
   size_t free_bytes() const { return free_bytes_; }
+  // Somebody waits for memory: a cache takes nothing in now.
+  bool has_waiters() const { return client_turn_.available() == 0 || internal_turn_.available() == 0; }
   size_t total_bytes() const { return memory_.size(); }
   // Where copy_payload on this reactor counts.
   Counter& copied() { return copied_; }
@@ -81,6 +96,7 @@ class Pool {
   bool has_room(size_t bytes, Purpose purpose) const;
   Block* take(size_t class_index);
   bool try_chain(size_t size, Purpose purpose, BufChain& out);
+  bool try_chain_reclaiming(size_t size, Purpose purpose, BufChain& out);
   size_t page_of(const Block* block) const { return static_cast<size_t>(block - blocks_.get()); }
   void push_free(size_t class_index, size_t page);
   void remove_free(size_t class_index, size_t page);
@@ -91,6 +107,7 @@ class Pool {
   size_t free_bytes_;
   pthread_t owner_;
   ForeignFree* foreign_free_ = nullptr;
+  std::vector<Reclaimer*> reclaimers_;
 
   // One entry per 4 KiB page; the entry of a block's first page speaks for the block.
   std::unique_ptr<Block[]> blocks_;
