@@ -3,10 +3,17 @@
 #include <algorithm>
 
 namespace cairn::mem {
+namespace {
+
+Error too_large() {
+  return Error(Errc::too_large, "more memory than the arena can ever give at once (raise memory.arena)");
+}
+
+}  // namespace
 
 void Buf::release(Block* block) noexcept {
   Pool& pool = *block->pool;
-  if (pool.foreign_free_ != nullptr && !pthread_equal(pool.owner_, pthread_self())) {
+  if (pool.foreign_free_ != nullptr && !pool.owner_.is_current()) {
     pool.foreign_free_->send_home(block);
   } else {
     pool.free_block(block);
@@ -18,7 +25,7 @@ Pool::Pool(Loop& loop, Registry& registry, std::span<std::byte> memory, size_t r
       memory_(memory),
       reserve_bytes_(reserve_bytes),
       free_bytes_(memory.size()),
-      owner_(pthread_self()),
+      owner_(ThreadId::current()),
       blocks_(new Block[memory.size() / kPage]),
       free_class_(memory.size() / kPage, kNotFree),
       free_slot_(memory.size() / kPage, 0),
@@ -45,11 +52,6 @@ size_t Pool::class_of(size_t size) {
   size_t index = 0;
   while (kClassBytes[index] < size) ++index;
   return index;
-}
-
-bool Pool::has_room(size_t bytes, Purpose purpose) const {
-  const size_t keep = purpose == Purpose::client ? reserve_bytes_ : 0;
-  return free_bytes_ >= bytes + keep;
 }
 
 void Pool::push_free(size_t class_index, size_t page) {
@@ -111,55 +113,50 @@ void Pool::free_block(Block* block) noexcept {
   if (client_turn_.available() == 0 || internal_turn_.available() == 0) freed_.set();
 }
 
-Result<Buf> Pool::try_alloc(size_t size, Purpose purpose) {
-  const size_t class_index = class_of(size);
-  if (turn(purpose).available() == 0) return Errc::busy;  // those who wait go first
-  if (has_room(kClassBytes[class_index], purpose)) {
-    if (Block* block = take(class_index); block != nullptr) return Buf(block, 0, static_cast<uint32_t>(size));
-  }
-  BufChain chain;
-  if (!try_chain_reclaiming(size, purpose, chain)) return Errc::busy;
-  return chain.slices().front();
+// What a chain of `size` bytes takes at most.
+size_t Pool::rounded(size_t size) {
+  const size_t rest = size % kMaxBlock;
+  return size - rest + (rest == 0 ? 0 : kClassBytes[class_of(rest)]);
 }
 
-bool Pool::try_chain(size_t size, Purpose purpose, BufChain& out) {
-  size_t needed = size / kMaxBlock * kMaxBlock;
-  if (size % kMaxBlock != 0) needed += kClassBytes[class_of(size % kMaxBlock)];
-  if (!has_room(needed, purpose)) return false;
+bool Pool::can_ever_give(size_t size, Purpose purpose) const {
+  return size <= memory_.size() && rounded(size) <= memory_.size() - kept_from(purpose);
+}
+
+bool Pool::try_take(size_t size, Purpose purpose, Shape shape, BufChain& out) {
+  if (free_bytes_ < rounded(size) + kept_from(purpose)) return false;
   while (size > 0) {
-    const size_t n = std::min(size, kMaxBlock);
-    Block* block = take(class_of(n));
-    if (block == nullptr) {  // room, but in pieces
-      out.clear();
-      return false;
+    size_t class_index = class_of(std::min(size, kMaxBlock));
+    Block* block = take(class_index);
+    if (block == nullptr && shape == Shape::one_block) return false;
+    // There is room, but in smaller pieces. Going down always ends well: the room was counted above, and the smaller
+    // blocks waste less than the one they stand for.
+    while (block == nullptr) {
+      ASSERT(class_index > 0);
+      block = take(--class_index);
     }
+    const size_t n = std::min<size_t>(size, block->size);
     out.append(Buf(block, 0, static_cast<uint32_t>(n)));
     size -= n;
   }
   return true;
 }
 
-// Caches give way, one by one and a little each time, until there is room in one piece.
-bool Pool::try_chain_reclaiming(size_t size, Purpose purpose, BufChain& out) {
-  if (try_chain(size, purpose, out)) return true;
+// Caches give way, one by one and a little each time, until there is room.
+bool Pool::try_take_reclaiming(size_t size, Purpose purpose, Shape shape, BufChain& out) {
+  if (try_take(size, purpose, shape, out)) return true;
   for (size_t i = 0; i < reclaimers_.size(); ++i) {
     while (reclaimers_[i]->reclaim(size)) {
-      if (try_chain(size, purpose, out)) return true;
+      if (try_take(size, purpose, shape, out)) return true;
     }
   }
   return false;
 }
 
-Task<Result<BufChain>> Pool::alloc_chain(size_t size, Purpose purpose, CancelToken token) {
-  BufChain chain;
-  if (size == 0) co_return chain;
-  const size_t keep = purpose == Purpose::client ? reserve_bytes_ : 0;
-  if (size > memory_.size() - keep) co_return Error(Errc::too_large, "allocation is larger than the memory arena");
-  if (turn(purpose).available() > 0 && try_chain_reclaiming(size, purpose, chain)) co_return chain;
-
+Task<Result<void>> Pool::wait_and_take(size_t size, Purpose purpose, Shape shape, CancelToken token, BufChain& out) {
   waits_.add();
   CO_TRY(co_await turn(purpose).take(1, token));
-  while (!try_chain_reclaiming(size, purpose, chain)) {
+  while (!try_take_reclaiming(size, purpose, shape, out)) {
     freed_.reset();
     auto waited = co_await freed_.wait(token);
     if (!waited) {
@@ -168,13 +165,34 @@ Task<Result<BufChain>> Pool::alloc_chain(size_t size, Purpose purpose, CancelTok
     }
   }
   turn(purpose).give();
-  co_return chain;
+  co_return Result<void>();
+}
+
+Result<Buf> Pool::try_alloc(size_t size, Purpose purpose) {
+  ASSERT(size > 0 && size <= kMaxBlock);
+  BufChain chain;
+  // Those who wait go first.
+  if (turn(purpose).available() == 0 || !try_take_reclaiming(size, purpose, Shape::one_block, chain)) {
+    return Errc::busy;
+  }
+  return chain.slices().front();
 }
 
 Task<Result<Buf>> Pool::alloc(size_t size, Purpose purpose, CancelToken token) {
-  ASSERT(size > 0 && size <= kMaxBlock);
-  CO_TRY(auto chain, co_await alloc_chain(size, purpose, token));
+  if (auto now = try_alloc(size, purpose)) co_return now;
+  if (!can_ever_give(size, purpose)) co_return too_large();
+  BufChain chain;
+  CO_TRY(co_await wait_and_take(size, purpose, Shape::one_block, token, chain));
   co_return chain.slices().front();
+}
+
+Task<Result<BufChain>> Pool::alloc_chain(size_t size, Purpose purpose, CancelToken token) {
+  BufChain chain;
+  if (size == 0) co_return chain;
+  if (!can_ever_give(size, purpose)) co_return too_large();
+  if (turn(purpose).available() > 0 && try_take_reclaiming(size, purpose, Shape::any_blocks, chain)) co_return chain;
+  CO_TRY(co_await wait_and_take(size, purpose, Shape::any_blocks, token, chain));
+  co_return chain;
 }
 
 }  // namespace cairn::mem

@@ -5,8 +5,6 @@
 // bookkeeping, which stands apart from the payload.
 #pragma once
 
-#include <pthread.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +14,7 @@
 
 #include "base/metrics.h"
 #include "base/status.h"
+#include "base/thread_id.h"
 #include "mem/buf.h"
 #include "mem/buf_chain.h"
 #include "reactor/cancel.h"
@@ -60,7 +59,7 @@ class Pool {
   // All blocks are back.
   ~Pool();
 
-  void bind_to_this_thread() { owner_ = pthread_self(); }
+  void bind_to_this_thread() { owner_ = ThreadId::current(); }
   void set_foreign_free(ForeignFree* hook) { foreign_free_ = hook; }
   // Removed before it is destroyed.
   void add_reclaimer(Reclaimer& reclaimer) { reclaimers_.push_back(&reclaimer); }
@@ -71,8 +70,9 @@ class Pool {
   Result<Buf> try_alloc(size_t size, Purpose purpose = Purpose::client);
   // Waits its turn.
   Task<Result<Buf>> alloc(size_t size, Purpose purpose = Purpose::client, CancelToken token = {});
-  // Blocks of 1 MiB and a smaller last one, `size` bytes altogether. All or nothing, so that two chains that each wait
-  // for the other's rest can't exist. Errc::too_large when the pool could never give that much.
+  // Blocks of 1 MiB and a smaller last one, `size` bytes altogether; smaller blocks, each full but the last, where the
+  // memory is in pieces. So enough free bytes are always enough, however they lie. All or nothing, so that two chains
+  // that each wait for the other's rest can't exist. Errc::too_large when the pool could never give that much.
   Task<Result<BufChain>> alloc_chain(size_t size, Purpose purpose = Purpose::client, CancelToken token = {});
 
   size_t free_bytes() const { return free_bytes_; }
@@ -93,10 +93,14 @@ class Pool {
 
   static size_t class_of(size_t size);
   Semaphore& turn(Purpose purpose) { return purpose == Purpose::client ? client_turn_ : internal_turn_; }
-  bool has_room(size_t bytes, Purpose purpose) const;
+  static size_t rounded(size_t size);
+  size_t kept_from(Purpose purpose) const { return purpose == Purpose::client ? reserve_bytes_ : 0; }
+  bool can_ever_give(size_t size, Purpose purpose) const;
   Block* take(size_t class_index);
-  bool try_chain(size_t size, Purpose purpose, BufChain& out);
-  bool try_chain_reclaiming(size_t size, Purpose purpose, BufChain& out);
+  enum class Shape { one_block, any_blocks };
+  bool try_take(size_t size, Purpose purpose, Shape shape, BufChain& out);
+  bool try_take_reclaiming(size_t size, Purpose purpose, Shape shape, BufChain& out);
+  Task<Result<void>> wait_and_take(size_t size, Purpose purpose, Shape shape, CancelToken token, BufChain& out);
   size_t page_of(const Block* block) const { return static_cast<size_t>(block - blocks_.get()); }
   void push_free(size_t class_index, size_t page);
   void remove_free(size_t class_index, size_t page);
@@ -105,7 +109,7 @@ class Pool {
   std::span<std::byte> memory_;
   size_t reserve_bytes_;
   size_t free_bytes_;
-  pthread_t owner_;
+  ThreadId owner_;
   ForeignFree* foreign_free_ = nullptr;
   std::vector<Reclaimer*> reclaimers_;
 

@@ -80,6 +80,9 @@ class Socket {
   // what hasn't been received stays in the kernel.
   Fd release();
 
+  // For awaiters of other modules.
+  detail::SocketCore* core() const { return core_; }
+
  private:
   detail::SocketCore* core_ = nullptr;
 };

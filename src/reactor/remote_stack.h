@@ -1,0 +1,62 @@
+// RemoteStack: things of one kind that any thread gives to a reactor, linked through a pointer of their own, so that
+// giving can't fail and allocates nothing. Many at a time cost one visit.
+//
+//   RemoteStack<Block, &Block::next> mail(reactor, [](void* pool, Block* block) { ... }, &pool);
+#pragma once
+
+#include <atomic>
+#include <utility>
+
+#include "reactor/reactor.h"
+#include "reactor/remote.h"
+
+namespace cairn {
+
+template <typename T, T* T::* next>
+class RemoteStack {
+ public:
+  using Deliver = void (*)(void* argument, T* item);
+
+  // `deliver` runs on the reactor's thread, last given first.
+  RemoteStack(Reactor& reactor, Deliver deliver, void* argument)
+      : reactor_(reactor), deliver_(deliver), argument_(argument), visit_(*this) {}
+  RemoteStack(const RemoteStack&) = delete;
+  RemoteStack& operator=(const RemoteStack&) = delete;
+  // Nobody gives any more, and the reactor's thread has ended. Delivers what is left.
+  ~RemoteStack() { deliver_all(); }
+
+  // Any thread.
+  void push(T* item) noexcept {
+    T* head = head_.load(std::memory_order_relaxed);
+    do {
+      item->*next = head;
+    } while (!head_.compare_exchange_weak(head, item, std::memory_order_release, std::memory_order_relaxed));
+    // The first one calls for a visit. The visit leaves the queue before it empties the stack, so it is never in there
+    // twice.
+    if (head == nullptr) reactor_.enqueue(visit_);
+  }
+
+ private:
+  struct Visit final : RemoteWork {
+    explicit Visit(RemoteStack& s) : RemoteWork(&run_visit), stack(s) {}
+    static void run_visit(RemoteWork& work) { static_cast<Visit&>(work).stack.deliver_all(); }
+    RemoteStack& stack;
+  };
+
+  void deliver_all() {
+    T* item = head_.exchange(nullptr, std::memory_order_acquire);
+    while (item != nullptr) {
+      T* following = item->*next;
+      deliver_(argument_, item);
+      item = following;
+    }
+  }
+
+  Reactor& reactor_;
+  Deliver deliver_;
+  void* argument_;
+  std::atomic<T*> head_{nullptr};
+  Visit visit_;
+};
+
+}  // namespace cairn
