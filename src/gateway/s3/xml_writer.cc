@@ -1,28 +1,19 @@
 #include "gateway/s3/xml_writer.h"
 
 #include "base/assert.h"
+#include "gateway/s3/utf8.h"
 
 namespace cairn::s3 {
 namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
-// The length of the UTF-8 sequence at the front of `text` if it is valid and a character of XML 1.0 (section 2.2), else
-// 0.
+// The bytes of the first character if XML 1.0 (section 2.2) has it, else 0.
 size_t xml_character(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return first >= 0x20 || first == '\t' || first == '\n' || first == '\r' ? 1 : 0;
-  const size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
-  if (size == 0 || first > 0xf4 || text.size() < size) return 0;
-  uint32_t code = first & (0x7f >> size);
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  static constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (code < kSmallest[size] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return 0;
-  return code == 0xfffe || code == 0xffff ? 0 : size;
+  const Utf8Character character = utf8_front(text);
+  if (character.code == 0xfffe || character.code == 0xffff) return 0;
+  if (character.code < 0x20 && character.code != '\t' && character.code != '\n' && character.code != '\r') return 0;
+  return character.size;
 }
 
 }  // namespace
