@@ -2,10 +2,10 @@
 
 namespace cairn {
 
-void HotList::add(HotSource& source) {
+void HotList::add(HotSource& source, Time now) {
   ASSERT(source.list_ == nullptr);
   source.list_ = this;
-  source.misses_ = 0;
+  source.since_ = now;
   source.previous_ = tail_;
   source.next_ = nullptr;
   (tail_ == nullptr ? head_ : tail_->next_) = &source;
@@ -23,15 +23,14 @@ void HotList::remove(HotSource& source) {
   --size_;
 }
 
-size_t HotList::poll() {
+size_t HotList::poll(Time now) {
   size_t succeeded = 0;
-  const uint32_t allowance = size_ == 0 ? 0 : kMisses / static_cast<uint32_t>(size_);
   for (HotSource* source = head_; source != nullptr; source = cursor_) {
     cursor_ = source->next_;
     if (source->try_hot()) {
       remove(*source);
       ++succeeded;
-    } else if (++source->misses_ >= allowance) {
+    } else if (now - source->since_ > kPatience) {
       remove(*source);
       source->cool_down();
     }

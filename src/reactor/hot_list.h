@@ -4,9 +4,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include "base/assert.h"
+#include "base/time.h"
 
 namespace cairn {
 
@@ -32,14 +32,16 @@ class HotSource {
   HotList* list_ = nullptr;
   HotSource* previous_ = nullptr;
   HotSource* next_ = nullptr;
-  uint32_t misses_ = 0;
+  Time since_;
 };
 
 class HotList {
  public:
-  // Each try is a system call, so the list is short, and its members share one allowance of failed tries.
+  // Each try is a system call, so the list is short.
   static constexpr size_t kMost = 8;
-  static constexpr uint32_t kMisses = 128;
+  // How long a source is tried before it cools down. Whoever decides that something is hot should use the same time:
+  // what goes up and down all the time pays for both.
+  static constexpr Duration kPatience = microseconds(200);
 
   HotList() = default;
   HotList(const HotList&) = delete;
@@ -48,10 +50,10 @@ class HotList {
 
   size_t size() const { return size_; }
   bool full() const { return size_ >= kMost; }
-  void add(HotSource& source);
+  void add(HotSource& source, Time now);
   void remove(HotSource& source);
   // Tries each once; returns how many succeeded.
-  size_t poll();
+  size_t poll(Time now);
   void cool_all();
 
  private:

@@ -178,7 +178,7 @@ void Reactor::round() {
 
 size_t Reactor::poll_sources() {
   size_t work = ring_->reap();
-  work += hot_.poll();
+  work += hot_.poll(now_);
   for (size_t i = 0; i < pollers_.size(); ++i) work += pollers_[i]->poll();
   return work + run_remote();
 }

@@ -194,7 +194,8 @@ Task<void> run_then_stop_void(Reactor* reactor, Function function, Arguments... 
 
 template <typename Function, typename... Arguments>
 auto Reactor::run_task(Function function, Arguments... arguments) {
-  using T = decltype(std::invoke(function, arguments...).operator co_await().await_resume());
+  using Awaited = decltype(std::invoke(std::declval<Function>(), std::declval<Arguments>()...));
+  using T = decltype(std::declval<Awaited>().operator co_await().await_resume());
   Scope scope(*this);
   if constexpr (std::is_void_v<T>) {
     scope.spawn(&detail::run_then_stop_void<Function, Arguments...>, this, std::move(function),

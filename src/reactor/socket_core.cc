@@ -12,7 +12,7 @@ SocketCore::SocketCore(Reactor& reactor, Fd fd, Use use)
       fd_(std::move(fd)),
       in_(*this, POLLIN | POLLRDHUP, true, use == Use::connection),
       // A sender that is blocked waits for a third of the buffer to drain; trying each round would send in crumbs.
-      out_(*this, POLLOUT, false, false) {}
+      out_(*this, POLLOUT, false, true) {}
 
 SocketCore::~SocketCore() {
   reactor_.hot().remove(in_);
@@ -61,11 +61,11 @@ void SocketCore::Side::wait(SocketOp& op, bool yielded) {
   Reactor& reactor = core_.reactor_;
   waiting_since_ = reactor.now();
   if (yielded) {
-    reactor.hot().add(*this);
+    reactor.hot().add(*this, waiting_since_);
   } else if (may_be_hot_ && brisk_ && reactor.spinning() && !reactor.hot().full()) {
     // The poll would only add a completion to each event.
     disarm();
-    reactor.hot().add(*this);
+    reactor.hot().add(*this, waiting_since_);
   } else {
     arm();
   }
@@ -98,7 +98,7 @@ void SocketCore::Side::disarm() {
 bool SocketCore::Side::try_waiter() {
   SocketOp& op = *waiter_;
   if (!op.attempt()) return false;
-  brisk_ = core_.reactor_.now() - waiting_since_ <= kBrisk;
+  brisk_ = core_.reactor_.now() - waiting_since_ <= HotList::kPatience;
   op.finish(Errc::ok);
   return true;
 }

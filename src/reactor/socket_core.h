@@ -74,11 +74,8 @@ class SocketCore final : public Reactor::Lingering {
     bool in_ring_ = false;    // a poll is armed, or its end is under way
     bool disarming_ = false;  // its end is under way
     bool rearm_ = false;      // arm anew when it has ended
-    bool brisk_ = true;       // the last event came within microseconds
+    bool brisk_ = true;       // the last event came within HotList::kPatience
   };
-
-  // Within this, the next event is expected soon enough to try for it each round.
-  static constexpr Duration kBrisk = microseconds(100);
 
   void fail_waiters();
   static void let_go(SocketCore* core);

@@ -21,8 +21,9 @@ enum class Mode : uint8_t {
 
 class SpinBudget {
  public:
-  // Beyond this an idle gap is no reason to poll: several times what a wake-up costs.
-  static constexpr int64_t kMaxWakeCosts = 4;
+  // Beyond this an idle gap is no reason to poll. Several times what a wake-up costs, because when the peer sleeps,
+  // too, a gap holds its wake-up and ours: with less the two would never find out that polling serves both.
+  static constexpr int64_t kMaxWakeCosts = 6;
 
   SpinBudget(Mode mode, Duration wake_cost);
 
