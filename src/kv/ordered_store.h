@@ -35,7 +35,7 @@ struct ScanOptions {
   std::string begin{};  // inclusive
   std::string end{};    // exclusive; empty: to the last key
   size_t max_items = 1000;
-  size_t max_bytes = size_t{1} << 20;  // keys and values; at least one item is returned whatever its size
+  size_t max_bytes = size_t{1} << 20;  // keys (a view may count its prefix) and values; at least one item is returned
   bool keys_only = false;              // values come back empty
 };
 

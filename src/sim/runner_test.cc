@@ -1,0 +1,83 @@
+#include "sim/runner.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace cairn::sim {
+namespace {
+
+struct RunnerTest : ::testing::Test {
+  mem::Arena arena = *mem::Arena::create(kArenaBytes);
+  std::vector<uint64_t> seen;
+
+  RunnerResult run(const Scenario& scenario, RunnerOptions options) {
+    return run_seeds(scenario, options, arena, [this](uint64_t seed, uint64_t) { seen.push_back(seed); });
+  }
+};
+
+RunOutcome fails_at_seven(const RunInput& input) {
+  RunOutcome outcome;
+  if (input.seed == 7) outcome.failure = "seven";
+  outcome.coverage.hit("ran");
+  return outcome;
+}
+
+TEST_F(RunnerTest, StopsAtTheFirstFailureAndSaysHowToRepeatIt) {
+  const RunnerResult result = run({"fake", "", &fails_at_seven}, {.first_seed = 5, .seeds = 10});
+  ASSERT_EQ(result.failures.size(), 1u);
+  EXPECT_EQ(result.failures[0].seed, 7u);
+  EXPECT_EQ(seen, (std::vector<uint64_t>{5, 6, 7}));
+  const auto json = nlohmann::json::parse(to_json(result, 1.5));
+  EXPECT_EQ(json["failures"][0]["seed"], 7);
+  EXPECT_EQ(json["failures"][0]["repeat"], "cairn-sim --scenario fake --from 7 --seeds 1 --trace");
+  EXPECT_EQ(json["coverage"]["ran"], 3);
+}
+
+TEST_F(RunnerTest, CanGoOnAfterAFailure) {
+  const RunnerResult result = run({"fake", "", &fails_at_seven}, {.first_seed = 5, .seeds = 10, .keep_going = true});
+  EXPECT_EQ(result.seeds_run, 10u);
+  EXPECT_EQ(result.failures.size(), 1u);
+}
+
+RunOutcome differs_each_time(const RunInput&) {
+  static uint64_t calls = 0;
+  RunOutcome outcome;
+  outcome.trace_hash = ++calls;
+  return outcome;
+}
+
+TEST_F(RunnerTest, FindsAScenarioThatIsNotDeterministic) {
+  const RunnerResult result = run({"fake", "", &differs_each_time}, {.seeds = 3, .twice_every = 1});
+  ASSERT_EQ(result.failures.size(), 1u);
+  EXPECT_NE(result.failures[0].message.find("not deterministic"), std::string::npos);
+}
+
+TEST_F(RunnerTest, EveryScenarioPassesAndIsDeterministic) {
+  for (const Scenario& scenario : all_scenarios()) {
+    const RunnerResult result = run(scenario, {.first_seed = 1000, .seeds = 20, .twice_every = 2});
+    EXPECT_TRUE(result.failures.empty()) << scenario.name << " seed " << result.failures[0].seed << ": "
+                                         << result.failures[0].message;
+    EXPECT_EQ(result.seeds_run_twice, 10u);
+  }
+}
+
+// A checker that can't fail proves nothing: each sabotage must be found, and soon.
+struct SabotageCase {
+  std::string_view scenario;
+  Sabotage sabotage;
+};
+struct SabotageTest : RunnerTest, ::testing::WithParamInterface<SabotageCase> {};
+
+TEST_P(SabotageTest, IsFound) {
+  const RunnerResult result =
+      run(*find_scenario(GetParam().scenario), {.seeds = 300, .twice_every = 0, .sabotage = GetParam().sabotage});
+  EXPECT_EQ(result.failures.size(), 1u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kv, SabotageTest,
+                         ::testing::Values(SabotageCase{"kv", Sabotage::store_lies_about_flush},
+                                           SabotageCase{"kv", Sabotage::skip_entry}));
+
+}  // namespace
+}  // namespace cairn::sim

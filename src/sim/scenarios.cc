@@ -1,0 +1,23 @@
+#include <algorithm>
+#include <array>
+
+#include "sim/kv_scenario.h"
+#include "sim/scenario.h"
+
+namespace cairn::sim {
+namespace {
+
+constexpr std::array kScenarios = {
+    Scenario{"kv", "the key-value machine over a store that forgets what was not flushed", &run_kv_scenario},
+};
+
+}  // namespace
+
+std::span<const Scenario> all_scenarios() { return kScenarios; }
+
+const Scenario* find_scenario(std::string_view name) {
+  const auto* found = std::ranges::find(kScenarios, name, &Scenario::name);
+  return found == kScenarios.end() ? nullptr : found;
+}
+
+}  // namespace cairn::sim
