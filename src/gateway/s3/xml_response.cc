@@ -37,9 +37,14 @@ void write_checksum(XmlWriter& xml, const std::optional<object::Checksum>& check
   xml.element("ChecksumType", checksum->full_object ? "FULL_OBJECT" : "COMPOSITE");
 }
 
-void write_object(XmlWriter& xml, const ListView& view, const object::ObjectInfo& info, const NameEncoder& name) {
-  xml.open("Contents");
+void write_object(XmlWriter& xml, const ListView& view, const object::ObjectInfo& info, const NameEncoder& name,
+                  bool as_version) {
+  xml.open(as_version ? "Version" : "Contents");
   xml.element("Key", name(info.key));
+  if (as_version) {
+    xml.element("VersionId", "null");
+    xml.element("IsLatest", true);
+  }
   xml.element("LastModified", format_iso_time(info.modified_unix_ns));
   xml.element("ETag", quoted(info.etag));
   if (info.checksum) {
@@ -142,7 +147,27 @@ std::string render_list(const ListView& view, const object::ListResult& result) 
   xml.element("MaxKeys", static_cast<uint64_t>(view.query.max_keys));
   if (!view.query.delimiter.empty()) xml.element("Delimiter", name(view.query.delimiter));
   xml.element("IsTruncated", result.truncated);
-  for (const auto& info : result.objects) write_object(xml, view, info, name);
+  for (const auto& info : result.objects) write_object(xml, view, info, name, false);
+  write_prefixes(xml, result.common_prefixes, name);
+  if (view.url_encoding) xml.element("EncodingType", "url");
+  return std::move(xml).finish();
+}
+
+std::string render_versions(const ListView& view, const object::ListResult& result) {
+  const NameEncoder name(view.url_encoding);
+  XmlWriter xml("ListVersionsResult");
+  xml.element("Name", view.bucket);
+  xml.element("Prefix", name(view.query.prefix));
+  xml.element("KeyMarker", name(view.marker));
+  xml.element("VersionIdMarker", "");
+  if (result.truncated) {
+    xml.element("NextKeyMarker", name(result.next));
+    xml.element("NextVersionIdMarker", "null");
+  }
+  xml.element("MaxKeys", static_cast<uint64_t>(view.query.max_keys));
+  if (!view.query.delimiter.empty()) xml.element("Delimiter", name(view.query.delimiter));
+  xml.element("IsTruncated", result.truncated);
+  for (const auto& info : result.objects) write_object(xml, view, info, name, true);
   write_prefixes(xml, result.common_prefixes, name);
   if (view.url_encoding) xml.element("EncodingType", "url");
   return std::move(xml).finish();

@@ -34,6 +34,8 @@ struct ListView {
   std::string next_token;          // V2: when truncated
 };
 std::string render_list(const ListView& view, const object::ListResult& result);
+// ListObjectVersions of a bucket without versioning; view.marker is the key-marker.
+std::string render_versions(const ListView& view, const object::ListResult& result);
 
 std::string render_initiate_upload(std::string_view bucket, std::string_view key, std::string_view upload_id);
 // Without the XML declaration when `declaration` is false: it was sent ahead, with blanks, to keep the connection

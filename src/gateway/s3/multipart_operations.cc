@@ -1,0 +1,293 @@
+#include "gateway/s3/multipart_operations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/hex.h"
+#include "gateway/s3/attributes.h"
+#include "gateway/s3/checksum.h"
+#include "gateway/s3/conditions.h"
+#include "gateway/s3/list_parameters.h"
+#include "gateway/s3/names.h"
+#include "gateway/s3/xml_request.h"
+#include "gateway/s3/xml_response.h"
+#include "reactor/deadline.h"
+#include "reactor/scope.h"
+#include "reactor/sync.h"
+
+namespace cairn::s3 {
+namespace {
+
+// Clients and proxies give up on a silent connection after a minute or so; a completion that takes longer than this
+// answers 200 and blanks at once and the outcome later, as S3 does.
+constexpr Duration kPatience = seconds(5);
+
+std::string upload_id_of(const Call& call) { return std::string(parameter(call.query, "uploadId")); }
+
+using StoredParts = std::map<uint32_t, object::PartInfo>;
+
+Task<Result<StoredParts>> load_parts(Call& call, std::string upload_id) {
+  StoredParts all;
+  for (uint32_t after = 0;;) {
+    CO_TRY(auto page,
+           co_await call.store().list_parts(call.bucket, call.key, upload_id, after, kMaxListKeys, call.context()));
+    for (auto& part : page.parts) {
+      after = part.number;
+      all.emplace(part.number, std::move(part));
+    }
+    if (!page.more) co_return all;
+  }
+}
+
+S3Result<void> check_order(const std::vector<CompletedPart>& parts) {
+  for (size_t i = 1; i < parts.size(); ++i) {
+    if (parts[i - 1].number >= parts[i].number) return Code::InvalidPartOrder;
+  }
+  return {};
+}
+
+S3Result<void> check_against_stored(const std::vector<CompletedPart>& named, const StoredParts& stored) {
+  for (size_t i = 0; i < named.size(); ++i) {
+    const auto found = stored.find(named[i].number);
+    if (found == stored.end() || found->second.etag != named[i].etag) {
+      return S3Error(Code::InvalidPart,
+                     fmt::format("Part {} was not found, or its ETag does not match.", named[i].number));
+    }
+    const object::PartInfo& part = found->second;
+    if (i + 1 < named.size() && part.size < kMinPartBytes) {
+      return S3Error(Code::EntityTooSmall, fmt::format("Part {} has {} bytes; all parts but the last need at least {}.",
+                                                       part.number, part.size, kMinPartBytes));
+    }
+    if (!named[i].checksum) continue;
+    const auto& [kind, value] = *named[i].checksum;
+    if (part.checksum && part.checksum->algorithm == checksum_info(kind).name && part.checksum->value != value) {
+      return S3Error(Code::InvalidPart, fmt::format("The checksum of part {} does not match.", part.number));
+    }
+  }
+  return {};
+}
+
+// The object's checksum from its parts', when the upload asked for one.
+S3Result<std::optional<object::Checksum>> whole_checksum(const object::ObjectStore::UploadOptions& options,
+                                                         const std::vector<CompletedPart>& named,
+                                                         const StoredParts& stored) {
+  std::optional<object::Checksum> none;
+  const auto kind = checksum_by_name(options.checksum_algorithm);
+  if (!kind) return none;
+  std::vector<PartChecksum> parts;
+  for (const auto& part : named) {
+    const object::PartInfo& info = stored.at(part.number);
+    if (!info.checksum || info.checksum->algorithm != checksum_info(*kind).name) {
+      return S3Error(Code::InvalidRequest,
+                     fmt::format("The upload was created using a {} checksum. Part {} does not have one.",
+                                 options.checksum_algorithm, part.number));
+    }
+    parts.push_back({info.checksum->value, info.size});
+  }
+  const bool full = options.checksum_type == "FULL_OBJECT";
+  const auto value = full ? combine_full_object(*kind, parts) : combine_composite(*kind, parts);
+  if (!value) return S3Error(Code::InternalError, "A stored checksum is malformed.");
+  return std::optional(object::Checksum{std::string(checksum_info(*kind).name), *value, full});
+}
+
+// x-amz-checksum-* and x-amz-mp-object-size of the request speak of the whole object.
+S3Result<void> check_expectations(const http::Headers& headers, const std::optional<object::Checksum>& checksum,
+                                  const std::vector<CompletedPart>& named, const StoredParts& stored) {
+  for (const auto& info : all_checksums()) {
+    const auto sent = headers.get(info.header);
+    if (!sent || !checksum || checksum->algorithm != info.name) continue;
+    // A composite value comes with or without its "-N".
+    if (*sent != checksum->value && *sent != checksum->value.substr(0, checksum->value.find('-')))
+      return Code::BadDigest;
+  }
+  if (const auto size = headers.get("x-amz-mp-object-size")) {
+    uint64_t total = 0;
+    for (const auto& part : named) total += stored.at(part.number).size;
+    if (*size != std::to_string(total)) {
+      return S3Error(Code::InvalidRequest, "The object's size differs from x-amz-mp-object-size.");
+    }
+  }
+  return {};
+}
+
+Task<S3Result<object::ObjectStore::Completion>> prepare(Call& call, std::string upload_id) {
+  CO_TRY(auto body, co_await read_small_body(call, kMaxXmlBody, false));
+  CO_TRY(auto named, parse_complete_upload(body));
+  CO_TRY(check_order(named));
+  object::ObjectStore::Completion completion;
+  CO_TRY(completion.conditions, write_conditions(call.request.headers()));
+  std::vector<std::string> etags;
+  for (const auto& part : named) etags.push_back(part.etag);
+  const auto etag = multipart_etag(etags);
+  if (!etag) co_return Code::InvalidPart;
+  completion.etag = *etag;
+  for (const auto& part : named) {
+    object::PartInfo& info = completion.parts.emplace_back();
+    info.number = part.number;
+    info.etag = part.etag;
+  }
+  auto options = co_await call.store().head_upload(call.bucket, call.key, upload_id, call.context());
+  if (!options) {
+    // Perhaps completed already, by a request whose answer was lost: the store knows.
+    if (options.code() == Errc::not_found && options.error().message() == "upload") co_return completion;
+    co_return to_s3_error(options.error());
+  }
+  auto stored = co_await load_parts(call, upload_id);
+  if (!stored) co_return to_s3_error(stored.error());
+  CO_TRY(check_against_stored(named, *stored));
+  CO_TRY(completion.checksum, whole_checksum(*options, named, *stored));
+  CO_TRY(check_expectations(call.request.headers(), completion.checksum, named, *stored));
+  co_return completion;
+}
+
+struct Completing {
+  Call& call;
+  std::string upload_id;
+  object::ObjectStore::Completion completion;
+  Event done;
+  std::optional<Result<object::ObjectInfo>> result;
+};
+
+Task<void> run_completion(Completing* work) {
+  work->result.emplace(co_await work->call.store().complete_upload(work->call.bucket, work->call.key, work->upload_id,
+                                                                   std::move(work->completion), work->call.context()));
+  work->done.set();
+}
+
+S3Error completion_error(const Error& error) {
+  if (error.code() == Errc::invalid_argument) return S3Error(Code::InvalidPart);
+  return to_s3_error(error);
+}
+
+std::string render_outcome(const Call& call, const Result<object::ObjectInfo>& result, bool declaration) {
+  const std::string location = fmt::format("http://{}{}", call.request.host(), call.request.path());
+  return render_complete_upload(location, call.bucket, call.key, result->etag, result->checksum, declaration);
+}
+
+// Answers 200 and keeps the connection alive with blanks until the outcome is known.
+Answer answer_late(Call& call, Completing& work) {
+  static constexpr std::string_view kDeclaration = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+  call.response.set_status(200);
+  call.response.set_header("Content-Type", "application/xml");
+  bool connected = (co_await call.response.begin_chunked()).has_value() &&
+                   (co_await call.response.write(std::string(kDeclaration))).has_value();
+  while (!work.done.is_set()) {
+    if (connected) {
+      connected =
+          (co_await call.response.write(std::string(" "))).has_value() && (co_await call.response.flush()).has_value();
+    }
+    Deadline patience(call.environment.loop, call.environment.loop.now() + kPatience);
+    (void)co_await work.done.wait(patience.token());
+  }
+  if (!connected) co_return S3Result<void>();
+  std::string document;
+  if (*work.result) {
+    document = render_outcome(call, *work.result, false);
+  } else {
+    document = render_error(completion_error(work.result->error()), call.resource(), call.request_id, call.host_id);
+    document.erase(0, kDeclaration.size());
+  }
+  if ((co_await call.response.write(std::move(document))).has_value()) (void)co_await call.response.finish();
+  co_return S3Result<void>();
+}
+
+}  // namespace
+
+std::optional<std::string> multipart_etag(const std::vector<std::string>& part_etags) {
+  Digest md5(DigestKind::md5);
+  for (const std::string& etag : part_etags) {
+    std::array<std::byte, 16> raw;
+    if (!from_hex(etag, raw)) return std::nullopt;
+    md5.update(raw);
+  }
+  const std::string raw = md5.finish();
+  return fmt::format("{}-{}", to_hex(std::as_bytes(std::span(raw))), part_etags.size());
+}
+
+Answer create_upload(Call& call) {
+  CO_TRY(check_key(call.key));
+  object::ObjectStore::UploadOptions options;
+  const http::Headers& headers = call.request.headers();
+  CO_TRY(options.attributes, attributes_of(headers));
+  const std::string_view algorithm = headers.value("x-amz-checksum-algorithm");
+  std::string type(headers.value("x-amz-checksum-type"));
+  if (!algorithm.empty()) {
+    const auto kind = checksum_by_name(algorithm);
+    if (!kind) {
+      co_return S3Error(Code::InvalidRequest,
+                        "Checksum algorithm provided is unsupported. Please try again with any of "
+                        "the valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]");
+    }
+    const ChecksumInfo& info = checksum_info(*kind);
+    if (type.empty()) type = info.composites ? "COMPOSITE" : "FULL_OBJECT";
+    const bool possible = type == "COMPOSITE" ? info.composites : type == "FULL_OBJECT" && info.combines;
+    if (!possible) {
+      co_return S3Error(
+          Code::InvalidRequest,
+          fmt::format("The {} checksum type cannot be used with the {} checksum algorithm.", type, info.name));
+    }
+    options.checksum_algorithm = info.name;
+    options.checksum_type = type;
+    call.response.set_header("x-amz-checksum-algorithm", info.name);
+    call.response.set_header("x-amz-checksum-type", type);
+  } else if (!type.empty()) {
+    co_return S3Error(Code::InvalidRequest,
+                      "The x-amz-checksum-type header can only be used with the "
+                      "x-amz-checksum-algorithm header.");
+  }
+  auto id = co_await call.store().create_upload(call.bucket, call.key, std::move(options), call.context());
+  if (!id) {
+    call.response.clear_headers();
+    co_return to_s3_error(id.error());
+  }
+  co_return co_await send_xml(call, render_initiate_upload(call.bucket, call.key, *id));
+}
+
+Answer complete_upload(Call& call) {
+  CO_TRY(check_key(call.key));
+  const std::string upload_id = upload_id_of(call);
+  CO_TRY(auto completion, co_await prepare(call, upload_id));
+  Completing work{call, upload_id, std::move(completion), Event(call.environment.loop), std::nullopt};
+  Scope scope(call.environment.loop);
+  scope.spawn(&run_completion, &work);
+  {
+    Deadline patience(call.environment.loop, call.environment.loop.now() + kPatience);
+    (void)co_await work.done.wait(patience.token());
+  }
+  if (!work.done.is_set()) {
+    auto answered = co_await answer_late(call, work);
+    co_await scope.join();
+    co_return answered;
+  }
+  co_await scope.join();
+  if (!*work.result) co_return completion_error(work.result->error());
+  co_return co_await send_xml(call, render_outcome(call, *work.result, true));
+}
+
+Answer abort_upload(Call& call) {
+  CO_TRY(check_key(call.key));
+  auto aborted = co_await call.store().abort_upload(call.bucket, call.key, upload_id_of(call), call.context());
+  if (!aborted) co_return to_s3_error(aborted.error());
+  co_return co_await send_nothing(call);
+}
+
+Answer list_parts(Call& call) {
+  CO_TRY(check_key(call.key));
+  CO_TRY(auto view, parse_parts(call.query, call.bucket, call.key, call.owner()));
+  auto options = co_await call.store().head_upload(call.bucket, call.key, view.upload_id, call.context());
+  if (!options) co_return to_s3_error(options.error());
+  view.checksum_algorithm = options->checksum_algorithm;
+  view.checksum_type = options->checksum_type;
+  object::ObjectStore::PartList parts;
+  if (view.max_parts > 0) {
+    auto page = co_await call.store().list_parts(call.bucket, call.key, view.upload_id, view.after, view.max_parts,
+                                                 call.context());
+    if (!page) co_return to_s3_error(page.error());
+    parts = *std::move(page);
+  }
+  co_return co_await send_xml(call, render_parts(view, parts));
+}
+
+}  // namespace cairn::s3
