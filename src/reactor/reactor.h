@@ -85,6 +85,16 @@ class Reactor final : public Loop {
   void set_mode(Mode mode) { spin_.set_mode(mode); }
   const SpinBudget& spin_budget() const { return spin_; }
 
+  // Where the time since the first run went; from any thread.
+  struct TimeSpent {
+    uint64_t work_ns = 0;
+    uint64_t spin_ns = 0;
+    uint64_t sleep_ns = 0;
+  };
+  TimeSpent time_spent() const {
+    return {metrics_.work_ns.value(), metrics_.spin_ns.value(), metrics_.sleep_ns.value()};
+  }
+
   void add_poller(Poller& poller);
   void remove_poller(Poller& poller);
 
