@@ -47,6 +47,9 @@ std::optional<int64_t> checked(std::optional<int> year, std::optional<int> month
   if (*month < 1 || *month > 12 || *day < 1 || *day > 31 || *hour > 23 || *minute > 59 || *second > 60) {
     return std::nullopt;
   }
+  // The 30th of February would come back as a day of March.
+  const int64_t midnight = from_civil(*year, *month, *day, 0, 0, 0);
+  if (to_civil(midnight).day != *day) return std::nullopt;
   return from_civil(*year, *month, *day, *hour, *minute, *second);
 }
 

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 
 #include <fmt/format.h>
 
 #include "base/hex.h"
+#include "gateway/http/date.h"
 #include "gateway/s3/uri.h"
 
 namespace cairn::s3 {
@@ -78,16 +78,6 @@ bool is_signature(std::string_view text) {
          std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-// "Fri, 24 May 2013 00:00:00 GMT" (RFC 9110 section 5.6.7), for clients that send Date only.
-std::optional<int64_t> parse_http_date(std::string_view text) {
-  static constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
-  if (text.size() != 29 || text.substr(25) != " GMT") return std::nullopt;
-  const size_t month = kMonths.find(text.substr(8, 3));
-  if (month == std::string_view::npos || month % 3 != 0) return std::nullopt;
-  return parse_amz_timestamp(fmt::format("{}{:02}{}T{}{}{}Z", text.substr(12, 4), month / 3 + 1, text.substr(5, 2),
-                                         text.substr(17, 2), text.substr(20, 2), text.substr(23, 2)));
-}
-
 S3Error malformed(std::string_view what) {
   return S3Error(Code::AuthorizationHeaderMalformed, fmt::format("The authorization header is malformed: {}.", what));
 }
@@ -96,10 +86,10 @@ S3Error bad_query(std::string_view what) { return S3Error(Code::AuthorizationQue
 S3Result<void> read_header_time(const AuthRequest& request, Authorization& out) {
   std::optional<int64_t> at;
   if (const auto amz = request.header("x-amz-date")) {
-    at = parse_amz_timestamp(*amz);
+    at = http::parse_basic_iso8601(*amz);
   } else if (const auto date = request.header("date")) {
-    at = parse_http_date(*date);
-    if (!at) at = parse_amz_timestamp(*date);
+    at = http::parse_http_date(*date);
+    if (!at) at = http::parse_basic_iso8601(*date);
   }
   if (!at) return S3Error(Code::AccessDenied, "Authentication requires a valid Date or x-amz-date header.");
   out.signed_at_unix_s = *at;
@@ -163,7 +153,7 @@ S3Result<Authorization> parse_presigned(const AuthRequest& request, const QueryP
   if (!parse_signed_headers(*get("X-Amz-SignedHeaders"), out)) {
     return bad_query("X-Amz-SignedHeaders must be a sorted list of lower-case names");
   }
-  const auto at = parse_amz_timestamp(*get("X-Amz-Date"));
+  const auto at = http::parse_basic_iso8601(*get("X-Amz-Date"));
   if (!at) return bad_query("X-Amz-Date must be in the ISO8601 Long Format \"yyyyMMdd'T'HHmmss'Z'\"");
   out.timestamp = *get("X-Amz-Date");
   out.signed_at_unix_s = *at;
@@ -273,32 +263,9 @@ std::optional<std::string_view> AuthRequest::header(std::string_view lower_case_
 
 std::string Authorization::scope() const { return fmt::format("{}/{}/{}/aws4_request", date, region, service); }
 
-std::optional<int64_t> parse_amz_timestamp(std::string_view text) {
-  if (text.size() != 16 || text[8] != 'T' || text[15] != 'Z') return std::nullopt;
-  if (!all_digits(text.substr(0, 8)) || !all_digits(text.substr(9, 6))) return std::nullopt;
-  const auto number = [&](size_t at, size_t size) {
-    int value = 0;
-    std::from_chars(text.data() + at, text.data() + at + size, value);
-    return value;
-  };
-  const std::chrono::year_month_day day{std::chrono::year(number(0, 4)),
-                                        std::chrono::month(static_cast<unsigned>(number(4, 2))),
-                                        std::chrono::day(static_cast<unsigned>(number(6, 2)))};
-  const int hour = number(9, 2);
-  const int minute = number(11, 2);
-  const int second = number(13, 2);
-  if (!day.ok() || hour > 23 || minute > 59 || second > 60) return std::nullopt;
-  return std::chrono::sys_days(day).time_since_epoch().count() * int64_t{86400} + hour * 3600 + minute * 60 + second;
-}
-
 std::string format_amz_timestamp(int64_t unix_s) {
-  const std::chrono::sys_seconds at{std::chrono::seconds(unix_s)};
-  const auto day = std::chrono::floor<std::chrono::days>(at);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss time(at - day);
-  return fmt::format("{:04}{:02}{:02}T{:02}{:02}{:02}Z", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), time.hours().count(),
-                     time.minutes().count(), time.seconds().count());
+  const http::CivilTime t = http::to_civil(unix_s);
+  return fmt::format("{:04}{:02}{:02}T{:02}{:02}{:02}Z", t.year, t.month, t.day, t.hour, t.minute, t.second);
 }
 
 S3Result<std::optional<Authorization>> parse_authorization(const AuthRequest& request) {

@@ -66,8 +66,7 @@ std::string compute_signature(const Sha256& key, const Authorization& authorizat
 S3Result<void> verify(const Sha256& key, const Authorization& authorization, const AuthRequest& request,
                       std::span<const std::string> public_hosts = {});
 
-// "20130524T000000Z" to seconds since 1970, or none.
-std::optional<int64_t> parse_amz_timestamp(std::string_view text);
+// "20130524T000000Z"; http::parse_basic_iso8601 reads it.
 std::string format_amz_timestamp(int64_t unix_s);
 
 // The chain of signatures over the chunks of an aws-chunked body ("Signature calculations for the Authorization header:

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
+#include "gateway/http/date.h"
 #include "gateway/s3/uri.h"
 #include "gateway/s3/xml_writer.h"
 
@@ -45,7 +44,7 @@ void write_object(XmlWriter& xml, const ListView& view, const object::ObjectInfo
     xml.element("VersionId", "null");
     xml.element("IsLatest", true);
   }
-  xml.element("LastModified", format_iso_time(info.modified_unix_ns));
+  xml.element("LastModified", http::format_iso8601_ms(info.modified_unix_ns));
   xml.element("ETag", quoted(info.etag));
   if (info.checksum) {
     xml.element("ChecksumAlgorithm", info.checksum->algorithm);
@@ -82,17 +81,6 @@ void write_position_v2(XmlWriter& xml, const ListView& view, const object::ListR
 
 }  // namespace
 
-std::string format_iso_time(int64_t unix_ns) {
-  const int64_t ms = unix_ns / 1'000'000;
-  const std::chrono::sys_time<std::chrono::milliseconds> at{std::chrono::milliseconds(ms)};
-  const auto day = std::chrono::floor<std::chrono::days>(at);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss time(at - day);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", static_cast<int>(date.year()),
-                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), time.hours().count(),
-                     time.minutes().count(), time.seconds().count(), time.subseconds().count());
-}
-
 std::string render_error(const S3Error& error, std::string_view resource, std::string_view request_id,
                          std::string_view host_id) {
   // Errors have no namespace.
@@ -119,7 +107,7 @@ std::string render_buckets(std::string_view owner, const std::vector<object::Buc
   for (const auto& bucket : buckets) {
     xml.open("Bucket");
     xml.element("Name", bucket.name);
-    xml.element("CreationDate", format_iso_time(bucket.created_unix_ns));
+    xml.element("CreationDate", http::format_iso8601_ms(bucket.created_unix_ns));
     xml.close();
   }
   return std::move(xml).finish();
@@ -197,7 +185,7 @@ std::string render_complete_upload(std::string_view location, std::string_view b
 std::string render_copy(std::string_view root, std::string_view etag, int64_t modified_unix_ns,
                         const std::optional<object::Checksum>& checksum) {
   XmlWriter xml(root);
-  xml.element("LastModified", format_iso_time(modified_unix_ns));
+  xml.element("LastModified", http::format_iso8601_ms(modified_unix_ns));
   xml.element("ETag", quoted(etag));
   write_checksum(xml, checksum);
   return std::move(xml).finish();
@@ -222,7 +210,7 @@ std::string render_parts(const PartsView& view, const object::ObjectStore::PartL
   for (const auto& part : parts.parts) {
     xml.open("Part");
     xml.element("PartNumber", uint64_t{part.number});
-    xml.element("LastModified", format_iso_time(part.modified_unix_ns));
+    xml.element("LastModified", http::format_iso8601_ms(part.modified_unix_ns));
     xml.element("ETag", quoted(part.etag));
     xml.element("Size", part.size);
     if (part.checksum) xml.element("Checksum" + part.checksum->algorithm, part.checksum->value);
@@ -253,7 +241,7 @@ std::string render_uploads(const UploadsView& view, const object::ObjectStore::U
     write_owner(xml, "Initiator", view.owner);
     write_owner(xml, "Owner", view.owner);
     xml.element("StorageClass", "STANDARD");
-    xml.element("Initiated", format_iso_time(upload.initiated_unix_ns));
+    xml.element("Initiated", http::format_iso8601_ms(upload.initiated_unix_ns));
     xml.close();
   }
   write_prefixes(xml, uploads.common_prefixes, name);

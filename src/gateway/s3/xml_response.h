@@ -12,9 +12,6 @@
 
 namespace cairn::s3 {
 
-// "2013-05-24T00:00:00.000Z"
-std::string format_iso_time(int64_t unix_ns);
-
 std::string render_error(const S3Error& error, std::string_view resource, std::string_view request_id,
                          std::string_view host_id);
 
