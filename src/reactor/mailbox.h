@@ -60,7 +60,7 @@ class Mailbox {
   void drain() {
     size_t head = head_.load(std::memory_order_relaxed);
     const size_t tail = tail_.load(std::memory_order_acquire);
-    if (tail - head > 1) receiver_.hops().add(tail - head - 1);  // the queue has counted one
+    receiver_.hops().add(tail - head);
     for (; head != tail; ++head) {
       auto& slot = slots_[head & (slots_.size() - 1)];
       Message message = std::move(*slot);

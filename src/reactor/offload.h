@@ -90,6 +90,7 @@ class [[nodiscard]] OffloadAwaiter {
     explicit Back(OffloadAwaiter& o) : RemoteWork(&run_on_reactor), owner(o) {}
     static void run_on_reactor(RemoteWork& work) {
       OffloadAwaiter& self = static_cast<Back&>(work).owner;
+      self.reactor_.hops().add();
       self.reactor_.post(self.handle_);
     }
     OffloadAwaiter& owner;

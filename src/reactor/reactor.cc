@@ -13,11 +13,14 @@ namespace cairn {
 namespace {
 
 struct PostedFunction final : RemoteWork {
-  explicit PostedFunction(std::move_only_function<void()> f) : RemoteWork(&run_and_free), function(std::move(f)) {}
+  PostedFunction(Reactor& r, std::move_only_function<void()> f)
+      : RemoteWork(&run_and_free), reactor(r), function(std::move(f)) {}
   static void run_and_free(RemoteWork& work) {
     const std::unique_ptr<PostedFunction> self(static_cast<PostedFunction*>(&work));
+    self->reactor.hops().add();
     self->function();
   }
+  Reactor& reactor;
   std::move_only_function<void()> function;
 };
 
@@ -143,7 +146,7 @@ void Reactor::remove_poller(Poller& poller) {
 }
 
 void Reactor::post_from_any_thread(std::move_only_function<void()> function) {
-  remote_.push(*new PostedFunction(std::move(function)));
+  remote_.push(*new PostedFunction(*this, std::move(function)));
 }
 
 void Reactor::round() {
@@ -190,7 +193,6 @@ size_t Reactor::run_remote() {
     work->run(*work);
     work = next;
   }
-  metrics_.hops.add(count);
   return count;
 }
 

@@ -206,6 +206,7 @@ template <typename Function, typename... Arguments>
 auto Reactor::run_task(Function function, Arguments... arguments) {
   using Awaited = decltype(std::invoke(std::declval<Function>(), std::declval<Arguments>()...));
   using T = decltype(std::declval<Awaited>().operator co_await().await_resume());
+  bind_to_this_thread();
   Scope scope(*this);
   if constexpr (std::is_void_v<T>) {
     scope.spawn(&detail::run_then_stop_void<Function, Arguments...>, this, std::move(function),

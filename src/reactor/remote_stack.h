@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <utility>
 
 #include "reactor/reactor.h"
@@ -22,8 +23,8 @@ class RemoteStack {
       : reactor_(reactor), deliver_(deliver), argument_(argument), visit_(*this) {}
   RemoteStack(const RemoteStack&) = delete;
   RemoteStack& operator=(const RemoteStack&) = delete;
-  // Nobody gives any more, and the reactor's thread has ended. Delivers what is left.
-  ~RemoteStack() { deliver_all(); }
+  // Nobody gives any more, and the reactor doesn't run. Delivers what is left.
+  ~RemoteStack() { (void)deliver_all(); }
 
   // Any thread.
   void push(T* item) noexcept {
@@ -39,17 +40,23 @@ class RemoteStack {
  private:
   struct Visit final : RemoteWork {
     explicit Visit(RemoteStack& s) : RemoteWork(&run_visit), stack(s) {}
-    static void run_visit(RemoteWork& work) { static_cast<Visit&>(work).stack.deliver_all(); }
+    static void run_visit(RemoteWork& work) {
+      RemoteStack& stack = static_cast<Visit&>(work).stack;
+      stack.reactor_.hops().add(stack.deliver_all());
+    }
     RemoteStack& stack;
   };
 
-  void deliver_all() {
+  size_t deliver_all() {
+    size_t count = 0;
     T* item = head_.exchange(nullptr, std::memory_order_acquire);
     while (item != nullptr) {
       T* following = item->*next;
+      ++count;
       deliver_(argument_, item);
       item = following;
     }
+    return count;
   }
 
   Reactor& reactor_;

@@ -47,6 +47,7 @@ Result<void> Ring::enable() {
   // liburing 2.3 declares io_uring_enable_rings() but doesn't export it.
   const int error = io_uring_register(static_cast<unsigned>(ring_.ring_fd), IORING_REGISTER_ENABLE_RINGS, nullptr, 0);
   if (error < 0) return error_from_errno(-error, "io_uring_enable_rings");
+  enabled_ = true;
   return {};
 }
 
@@ -69,6 +70,7 @@ io_uring_sqe& Ring::next_sqe() {
   // Full: hand over what is there. The kernel refuses only while it is out of memory or its completion backlog is
   // long; enter() then takes completions into the ring until there is room.
   while (sqe == nullptr) {
+    ASSERT(enabled_);  // that much before the reactor runs is a bug
     enter();
     sqe = io_uring_get_sqe(&ring_);
   }

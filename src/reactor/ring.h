@@ -66,6 +66,7 @@ class Ring {
 
   io_uring ring_{};
   bool open_ = false;
+  bool enabled_ = false;
   std::vector<int> free_files_;
   Counter& enters_;  // one system call each
 };

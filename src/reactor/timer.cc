@@ -41,7 +41,9 @@ void TimerHeap::sift_down(size_t slot) {
 
 void TimerHeap::arm(Timer& timer, Time at) {
   if (timer.armed()) disarm(timer);
-  timer.at_ = at;
+  // While timers fire, a new one that is due already would stand before older ones in the heap and hold them up:
+  // fire_due() stops at the first new one. With the time of the firing it stands behind them.
+  timer.at_ = at < firing_ ? firing_ : at;
   timer.sequence_ = next_sequence_++;
   heap_.push_back(&timer);
   sift_up(heap_.size() - 1);
@@ -63,6 +65,7 @@ void TimerHeap::disarm(Timer& timer) {
 size_t TimerHeap::fire_due(Time now) {
   const uint64_t armed_before = next_sequence_;
   size_t fired = 0;
+  firing_ = now;
   while (!heap_.empty()) {
     Timer& timer = *heap_.front();
     if (timer.at_ > now || timer.sequence_ >= armed_before) break;
@@ -70,6 +73,7 @@ size_t TimerHeap::fire_due(Time now) {
     ++fired;
     timer.fire_(timer.argument_);
   }
+  firing_ = kNotFiring;
   return fired;
 }
 

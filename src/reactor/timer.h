@@ -50,7 +50,10 @@ class TimerHeap {
   void sift_up(size_t slot);
   void sift_down(size_t slot);
 
+  static constexpr Time kNotFiring = {INT64_MIN};
+
   std::vector<Timer*> heap_;
+  Time firing_ = kNotFiring;  // the time that fire_due() was called with, while it runs
   uint64_t next_sequence_ = 0;
 };
 
