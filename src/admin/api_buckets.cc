@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "admin/api_routes.h"
-#include "admin/bucket_name.h"
+#include "gateway/s3/names.h"
 
 namespace cairn::admin {
 namespace {
@@ -30,7 +30,9 @@ Task<Response> Api::create_bucket(const Call& call) {
   if (!body) co_return error_response(body.error());
   const auto name = text_member(*body, "name", 255);
   if (!name) co_return error_response(name.error());
-  if (const auto valid = check_bucket_name(*name); !valid) co_return error_response(valid.error());
+  if (const auto valid = s3::check_bucket_name(*name); !valid) {
+    co_return error_response(Error(Errc::invalid_argument, valid.error().message()));
+  }
   const auto created = co_await context_.objects.create_bucket(*name, "", call_context());
   if (created.code() == Errc::already_exists) {
     co_return error_response(Error(Errc::already_exists, fmt::format("bucket '{}' exists already", *name)));

@@ -11,6 +11,7 @@
 
 #include "admin/secrets.h"
 #include "base/hex.h"
+#include "node/files.h"
 
 namespace cairn::node {
 namespace {
@@ -79,7 +80,7 @@ Result<DataDirectory> DataDirectory::open(const std::string& path, Rng& rng, con
 
 Result<void> DataDirectory::lock() {
   const std::string path = path_ + "/lock";
-  lock_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  lock_ = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock_) return file_error(errno, "open", path);
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return file_error(errno, "lock", path);

@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/id.h"
 #include "base/rng.h"
 #include "base/status.h"
 #include "base/time.h"
-#include "node/files.h"
 
 namespace cairn::node {
 
@@ -71,7 +71,7 @@ class DataDirectory {
   Result<void> save_identity() const;
 
   std::string path_;
-  FileDescriptor lock_;
+  Fd lock_;
   Identity identity_;
   std::vector<KnownDevice> devices_;
   Credentials credentials_;

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "node/device_file.h"
+#include "node/files.h"
 #include "node/ready_file.h"
 
 namespace cairn::node {
@@ -176,17 +177,20 @@ TEST_F(DataDirectoryTest, DeviceFileIsMadeOnceAndAllocated) {
   Settings settings;
   ASSERT_TRUE(settings.set("device.size", "5MiB", "test"));
   const std::string path = path_ + "/device0";
-  const auto made = find_or_create_device(path, settings.values());
-  ASSERT_TRUE(made) << made.error().to_string();
-  EXPECT_TRUE(made->created);
-  EXPECT_EQ(made->size_bytes, 5u << 20);
+  {
+    const auto made = find_or_create_device(path, settings.values());
+    ASSERT_TRUE(made) << made.error().to_string();
+    EXPECT_EQ(made->size_bytes(), 5u << 20);
+    EXPECT_FALSE(made->supports_discard());
+    EXPECT_EQ(find_or_create_device(path, settings.values()).code(), Errc::busy);
+  }
   struct stat info{};
   ASSERT_EQ(::stat(path.c_str(), &info), 0);
   EXPECT_GE(static_cast<uint64_t>(info.st_blocks) * 512, 5u << 20);
+  ASSERT_TRUE(settings.set("device.size", "50MiB", "test"));
   const auto found = find_or_create_device(path, settings.values());
   ASSERT_TRUE(found);
-  EXPECT_FALSE(found->created);
-  EXPECT_EQ(found->size_bytes, 5u << 20);
+  EXPECT_EQ(found->size_bytes(), 5u << 20) << "an existing device keeps its size";
 }
 
 TEST_F(DataDirectoryTest, DevicesThatCantBeSayWhy) {

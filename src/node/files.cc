@@ -8,14 +8,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/fd.h"
+
 namespace cairn::node {
 namespace {
-
-std::string parent_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 Errc kind_of(int errno_value) {
   switch (errno_value) {
@@ -48,10 +44,6 @@ Result<void> write_all(int fd, std::string_view content, const std::string& path
 
 }  // namespace
 
-FileDescriptor::~FileDescriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 Error file_error(int errno_value, std::string_view doing, std::string_view path) {
   return Error(kind_of(errno_value), fmt::format("can't {} {}: {}", doing, path, std::strerror(errno_value)));
 }
@@ -63,7 +55,7 @@ bool exists(const std::string& path) {
 
 Result<std::string> read_small_file(const std::string& path) {
   constexpr size_t kLimit = size_t{1} << 20;
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return file_error(errno, "open", path);
   std::string content;
   char buffer[4096];
@@ -82,17 +74,26 @@ Result<void> write_file_durably(const std::string& path, std::string_view conten
   {
     // Created with its final mode: a secret is never readable, not even for a moment.
     remove_file(temporary);
-    const FileDescriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+    const Fd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
     if (!file) return file_error(errno, "create", temporary);
     if (::fchmod(file.get(), mode) != 0) return file_error(errno, "set the mode of", temporary);
     TRY(write_all(file.get(), content, temporary));
     if (::fsync(file.get()) != 0) return file_error(errno, "sync", temporary);
   }
   if (::rename(temporary.c_str(), path.c_str()) != 0) return file_error(errno, "rename to", path);
-  const std::string parent = parent_of(path);
-  const FileDescriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory || ::fsync(directory.get()) != 0) return file_error(errno, "sync", parent);
+  return sync_directory(parent_of(path));
+}
+
+Result<void> sync_directory(const std::string& path) {
+  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory || ::fsync(directory.get()) != 0) return file_error(errno, "sync", path);
   return {};
+}
+
+std::string parent_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 void remove_file(const std::string& path) { ::unlink(path.c_str()); }

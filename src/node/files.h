@@ -5,30 +5,10 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "base/status.h"
 
 namespace cairn::node {
-
-// A descriptor, closed at the end of its life.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~FileDescriptor();
-
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 // errno as an Error that tells "not there", "not allowed" and "full" apart.
 Error file_error(int errno_value, std::string_view doing, std::string_view path);
@@ -38,6 +18,10 @@ bool exists(const std::string& path);
 Result<std::string> read_small_file(const std::string& path);
 // Writes a temporary file beside it, syncs it, renames it over `path` and syncs the directory.
 Result<void> write_file_durably(const std::string& path, std::string_view content, mode_t mode);
+// Makes renames in a directory durable.
+Result<void> sync_directory(const std::string& path);
+// The directory that a path is in.
+std::string parent_of(const std::string& path);
 // Absence is fine.
 void remove_file(const std::string& path);
 

@@ -19,6 +19,7 @@ constexpr uint64_t kGiB = uint64_t{1} << 30;
 constexpr uint64_t kTiB = uint64_t{1} << 40;
 constexpr uint64_t kHugePage = 2 * kMiB;
 constexpr uint64_t kMaxAutoReactors = 16;
+constexpr uint64_t kAutoShards = 8;
 constexpr uint64_t kArenaPerReactor = 256 * kMiB;
 // Below this a reactor can't hold a few 4 MiB objects in flight and its reserves.
 constexpr uint64_t kMinArenaPerReactor = 32 * kMiB;
@@ -55,6 +56,10 @@ uint64_t cgroup_memory_limit() {
   }
 }
 
+uint64_t wanted_reactors(const NodeSettings& settings, const Machine& machine) {
+  return settings.reactors.value_or(std::clamp<uint64_t>(machine.cores - 1, 1, kMaxAutoReactors));
+}
+
 uint64_t round_down(uint64_t value, uint64_t unit) { return value - value % unit; }
 
 }  // namespace
@@ -63,20 +68,25 @@ Machine Machine::probe() {
   return {.cores = usable_cores(), .memory_bytes = std::min(physical_memory(), cgroup_memory_limit())};
 }
 
-Result<Resources> resolve_resources(const NodeSettings& settings, const Machine& machine) {
-  Resources r;
-  r.reactors =
-      static_cast<uint32_t>(settings.reactors.value_or(std::clamp<uint64_t>(machine.cores - 1, 1, kMaxAutoReactors)));
+uint32_t resolve_shards(const NodeSettings& settings, const Machine& machine) {
+  return static_cast<uint32_t>(
+      settings.device_shards.value_or(std::max(kAutoShards, wanted_reactors(settings, machine))));
+}
 
-  // A reactor without a shard would own nothing.
-  if (settings.reactors && r.reactors > settings.device_shards) {
-    return Error(
-        Errc::invalid_argument,
-        fmt::format("reactors={} is more than device.shards={}: each reactor needs a shard; lower one or raise "
-                    "the other",
-                    r.reactors, settings.device_shards));
+Result<Resources> resolve_resources(const NodeSettings& settings, const Machine& machine, uint32_t shards) {
+  Resources r;
+  if (shards == 0) shards = resolve_shards(settings, machine);
+  r.reactors = static_cast<uint32_t>(wanted_reactors(settings, machine));
+  if (r.reactors > shards) {
+    // A reactor without a shard would own nothing.
+    if (settings.reactors) {
+      return Error(Errc::invalid_argument,
+                   fmt::format("reactors={} is more than the {} shards of the device: each reactor needs one; set "
+                               "reactors={} or less",
+                               r.reactors, shards, shards));
+    }
+    r.reactors = shards;
   }
-  r.reactors = static_cast<uint32_t>(std::min<uint64_t>(r.reactors, settings.device_shards));
 
   const uint64_t least = r.reactors * kMinArenaPerReactor;
   if (settings.memory_arena) {

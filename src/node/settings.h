@@ -26,7 +26,7 @@ struct NodeSettings {
 
   std::string device_path;  // empty: DATA/device0
   std::optional<uint64_t> device_size;
-  uint64_t device_shards = 0;
+  std::optional<uint64_t> device_shards;
   std::optional<uint64_t> engine_cache;
   Duration engine_checkpoint_interval;
   std::optional<uint64_t> store_cache;
@@ -42,10 +42,13 @@ struct NodeSettings {
   std::optional<uint64_t> ports_srpc;
 
   std::vector<std::string> s3_domains;
+  std::vector<std::string> s3_public_hosts;
   std::string s3_region;
   uint64_t s3_max_connections = 0;
   Duration s3_header_timeout;
   Duration s3_idle_timeout;
+  Duration s3_stall_timeout;
+  Duration s3_request_timeout;
 
   Duration stop_timeout;
   std::string log_level;

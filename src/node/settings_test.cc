@@ -152,22 +152,26 @@ TEST(Ports, WellKnownByBaseAndSingly) {
 }
 
 TEST(Resources, FitTheMachine) {
-  const auto resolve = [](std::initializer_list<const char*> assignments, Machine machine) {
+  const auto resolve = [](std::initializer_list<const char*> assignments, Machine machine, uint32_t shards = 0) {
     Settings settings;
     for (const char* a : assignments) EXPECT_EQ(error_of(settings.set_assignment(a, "--set")), "");
-    return resolve_resources(settings.values(), machine);
+    return resolve_resources(settings.values(), machine, shards);
   };
   constexpr uint64_t kGiB = uint64_t{1} << 30;
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   EXPECT_EQ(resolve({}, {1, 8 * kGiB})->reactors, 1u);
   EXPECT_EQ(resolve({}, {2, 8 * kGiB})->reactors, 1u);
   EXPECT_EQ(resolve({}, {4, 8 * kGiB})->reactors, 3u);
-  EXPECT_EQ(resolve({"device.shards=64"}, {128, 512 * kGiB})->reactors, 16u);
-  EXPECT_EQ(resolve({}, {128, 512 * kGiB})->reactors, 4u) << "one shard each";
+  EXPECT_EQ(resolve({}, {128, 512 * kGiB})->reactors, 16u);
+  EXPECT_EQ(resolve({}, {128, 512 * kGiB}, 4)->reactors, 4u) << "one shard each";
+  EXPECT_EQ(resolve_shards(Settings().values(), {4, kGiB}), 8u);
+  EXPECT_EQ(resolve_shards(Settings().values(), {64, kGiB}), 16u);
+  EXPECT_EQ(resolve({"reactors=5"}, {8, 8 * kGiB})->reactors, 5u);
+  EXPECT_THAT(resolve({"reactors=5"}, {8, 8 * kGiB}, 4).error().message(), HasSubstr("set reactors=4 or less"));
+  EXPECT_EQ(resolve({"reactors=5", "device.shards=4"}, {8, 8 * kGiB}).code(), Errc::invalid_argument);
   EXPECT_EQ(resolve({}, {4, 64 * kGiB})->arena_bytes, 768 * kMiB);
   EXPECT_EQ(resolve({}, {4, 1 * kGiB})->arena_bytes, 256 * kMiB);
   EXPECT_EQ(resolve({}, {4, 64 * kMiB})->arena_bytes, 96 * kMiB);
-  EXPECT_EQ(resolve({"reactors=5"}, {8, 8 * kGiB}).code(), Errc::invalid_argument);
   EXPECT_EQ(resolve({"reactors=2", "memory.arena=32MiB"}, {8, 8 * kGiB}).code(), Errc::invalid_argument);
   EXPECT_EQ(resolve({"memory.arena=9GiB"}, {8, 8 * kGiB}).code(), Errc::invalid_argument);
   EXPECT_EQ(resolve({"engine.cache=1GiB"}, {2, 8 * kGiB}).code(), Errc::invalid_argument);
