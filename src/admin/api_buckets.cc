@@ -31,7 +31,7 @@ Task<Response> Api::create_bucket(const Call& call) {
   const auto name = text_member(*body, "name", 255);
   if (!name) co_return error_response(name.error());
   if (const auto valid = s3::check_bucket_name(*name); !valid) {
-    co_return error_response(Error(Errc::invalid_argument, valid.error().message()));
+    co_return error_response(Error(Errc::invalid_argument, std::string(valid.error().message())));
   }
   const auto created = co_await context_.objects.create_bucket(*name, "", call_context());
   if (created.code() == Errc::already_exists) {
