@@ -46,6 +46,8 @@ Result<Address> Address::parse(std::string_view host, uint16_t port) {
   std::string name(host);
   if (host.size() >= 2 && host.starts_with('[') && host.ends_with(']')) name = host.substr(1, host.size() - 2);
   Address result;
+  // inet_pton reads up to a zero byte and would not see what comes after it.
+  if (name.find('\0') != std::string::npos) name.clear();
   if (inet_pton(AF_INET, name.c_str(), &result.storage_.v4.sin_addr) == 1) {
     result.storage_.v4.sin_family = AF_INET;
   } else if (inet_pton(AF_INET6, name.c_str(), &result.storage_.v6.sin6_addr) == 1) {

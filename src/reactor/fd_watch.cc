@@ -17,9 +17,7 @@ class FdWatch::Poll final : public Reactor::Lingering, public RingOp {
       delete poll;
       return;
     }
-    poll->reactor_.ring().submit(nullptr, [poll](io_uring_sqe& sqe) {
-      io_uring_prep_poll_remove(&sqe, reinterpret_cast<uintptr_t>(static_cast<RingOp*>(poll)));
-    });
+    poll->reactor_.ring().cancel(*poll);
     poll->reactor_.linger(*poll);
   }
 

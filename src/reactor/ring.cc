@@ -77,6 +77,10 @@ io_uring_sqe& Ring::next_sqe() {
   return *sqe;
 }
 
+void Ring::cancel(RingOp& op) {
+  submit(nullptr, [&op](io_uring_sqe& sqe) { io_uring_prep_cancel(&sqe, &op, 0); });
+}
+
 bool Ring::wants_enter() const {
   return io_uring_sq_ready(&ring_) > 0 ||
          (IO_URING_READ_ONCE(*ring_.sq.kflags) & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;

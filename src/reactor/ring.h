@@ -45,6 +45,10 @@ class Ring {
     io_uring_sqe_set_data(&sqe, op);
   }
 
+  // Ends an operation early: its last completion comes soon, with -ECANCELED unless it was faster. (Not POLL_REMOVE for
+  // polls: that gives up, leaving the poll armed, when an event is just being delivered.)
+  void cancel(RingOp& op);
+
   // Whether enter() would find something to do: operations to submit, or completions that wait in the kernel.
   bool wants_enter() const;
   // One system call: submits, and fetches what has completed. Doesn't wait.

@@ -90,9 +90,7 @@ void SocketCore::Side::disarm() {
   rearm_ = false;
   if (!in_ring_ || disarming_) return;
   disarming_ = true;
-  core_.reactor_.ring().submit(nullptr, [this](io_uring_sqe& sqe) {
-    io_uring_prep_poll_remove(&sqe, reinterpret_cast<uintptr_t>(static_cast<RingOp*>(this)));
-  });
+  core_.reactor_.ring().cancel(*this);
 }
 
 bool SocketCore::Side::try_waiter() {
