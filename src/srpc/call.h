@@ -28,7 +28,7 @@ struct ErrorDetail {
 struct CallOptions {
   // Time::never(): the channel's default timeout from now.
   Time deadline = Time::never();
-  CancelToken cancel;
+  CancelToken cancel = {};
   // Of the caller's cluster map, checked by handlers that care.
   uint64_t map_epoch = 0;
   // Filled when the call fails; outlives the call.

@@ -54,7 +54,7 @@ struct ChannelMetrics {
 
 struct ChannelOptions {
   uint16_t poll_group = kAnyPollGroup;
-  Id128 client_id;
+  Id128 client_id = {};
   Duration default_timeout = seconds(30);  // of calls that name no deadline
   Duration connect_timeout = seconds(5);   // the hello included
   Duration backoff_min = milliseconds(10);

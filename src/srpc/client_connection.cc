@@ -173,6 +173,7 @@ void ClientConnection::on_hello_reply(const Incoming& message) {
     return broken(CloseReason::no_poll_group, fmt::format("asked for poll group {} and got {} of {}", wanted,
                                                           agreed_.poll_group.get(), agreed_.poll_groups.get()));
   }
+  endpoint_->limit_data(channel_.options_.max_data);
   credits_ = agreed_.credits;
   slots_.resize(std::min<size_t>(agreed_.max_calls, size_t{1} << kSlotBits));
   for (size_t i = slots_.size(); i > 0; --i) free_slots_.push_back(static_cast<uint32_t>(i - 1));

@@ -47,9 +47,9 @@ template <Metadata T>
 struct Message {
   T meta{};
   // Bytes of variable length, such as a key: up to kMaxMetadata - sizeof(T). More belongs into data.
-  std::string tail;
+  std::string tail = {};
   // Up to 16 MiB. Slices of a received message are 4 KiB-aligned and full blocks but for the last.
-  mem::BufChain data;
+  mem::BufChain data = {};
 
   size_t metadata_bytes() const { return kMetadataBytes<T> + tail.size(); }
   // `out` has metadata_bytes().

@@ -47,7 +47,7 @@ struct ServerMetrics;
 struct ServerOptions {
   uint16_t poll_group = 0;
   uint16_t poll_groups = 1;
-  Id128 server_id;  // of this process's life: tells a client that the server was restarted
+  Id128 server_id = {};  // of this process's life: tells a client that the server was restarted
 
   uint32_t max_connections = 4096;
   // Per connection:

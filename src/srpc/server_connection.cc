@@ -104,6 +104,7 @@ void ServerConnection::on_hello(const Incoming& message) {
 
 void ServerConnection::welcome(const HelloBody& hello) {
   state_ = State::open;
+  endpoint_->limit_data(server_.options_.max_data);
   version_ = std::min(hello.version_max, kVersionMax);
   client_id_.bytes = hello.client_id;
   const ServerOptions& options = server_.options_;

@@ -76,6 +76,7 @@ class EndpointEvents {
 };
 
 class DetachedEndpoint;
+class PollGroup;
 
 class Endpoint {
  public:
@@ -91,6 +92,10 @@ class Endpoint {
   virtual void send(Header header, std::span<const std::byte> metadata, mem::BufChain data) = 0;
   // What was queued and has not been handed to the network, payload included. The bound is the caller's.
   virtual size_t queued_bytes() const = 0;
+
+  // Messages with more payload than this end the connection (too_large) before memory is taken for them. At the start
+  // 0: who hasn't said hello gets nothing.
+  virtual void limit_data(size_t max_bytes) = 0;
 
   // Stops and restarts delivery, which is how an overloaded receiver makes its peer wait.
   virtual void pause() = 0;
@@ -119,8 +124,8 @@ class Endpoint {
 class DetachedEndpoint {
  public:
   virtual ~DetachedEndpoint() = default;
-  // On the new thread.
-  virtual Result<std::unique_ptr<Endpoint>> attach() = 0;
+  // On the new thread; `group` is the one of the same transport there.
+  virtual std::unique_ptr<Endpoint> attach(PollGroup& group) = 0;
 };
 
 // Makes connections to one address.

@@ -22,11 +22,12 @@ void encode_header(const Header& header, std::span<std::byte> out) {
   ASSERT(out.size() >= kHeaderBytes);
   ASSERT(header.metadata_bytes <= kMaxMetadata);
   ASSERT(header.data_bytes <= kMaxData);
+  ASSERT(header.pad_shift <= kMaxWindowShift && header.window_shift <= kMaxWindowShift);
   WireHeader wire;
   wire.magic = kMagic;
   wire.version = header.version;
   wire.kind = static_cast<uint8_t>(header.kind);
-  wire.flags = header.flags;
+  wire.flags = static_cast<uint16_t>(header.pad_shift | header.window_shift << 4);
   wire.method = header.method.value;
   wire.status = header.status;
   wire.credits = header.credits;
@@ -71,10 +72,20 @@ Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in) {
   if (wire.data_bytes > kMaxData) {
     return Error(Errc::too_large, fmt::format("{} bytes of data, the limit is {}", wire.data_bytes.get(), kMaxData));
   }
+  const auto kind = static_cast<Kind>(wire.kind);
+  if (wire.data_bytes > 0 && kind != Kind::request && kind != Kind::reply) {
+    return Error(Errc::protocol_error, fmt::format("a message of kind {} carries data", wire.kind));
+  }
+  const auto pad_shift = static_cast<uint8_t>(wire.flags & 0xf);
+  const auto window_shift = static_cast<uint8_t>(wire.flags >> 4);
+  if (pad_shift > kMaxWindowShift || window_shift > kMaxWindowShift) {
+    return Error(Errc::protocol_error, fmt::format("impossible flags: {:#06x}", wire.flags.get()));
+  }
   Header header;
   header.version = wire.version;
-  header.kind = static_cast<Kind>(wire.kind);
-  header.flags = wire.flags;
+  header.kind = kind;
+  header.pad_shift = pad_shift;
+  header.window_shift = window_shift;
   header.method = MethodId(wire.method);
   header.status = wire.status;
   header.credits = wire.credits;

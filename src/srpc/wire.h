@@ -2,11 +2,14 @@
 //
 //   message:  header 48 | metadata | CRC32C of metadata 4 | CRC32C per 4 KiB of data 4 x n | padding | data
 //
-// The metadata CRC is there when there is metadata, the table and the padding when there is data. Padding (zeroes) puts
-// the data of a bulk message (>= 4 KiB) at least kBulkOffset behind the message's first byte. That is what lets a
-// receiver that knows nothing about the next message read up to kBulkOffset bytes in one go and still be sure that it
-// hasn't read payload which belongs into a page-aligned buffer. `batch` in the header widens that window: a sender that
-// flushes several small messages together tells with the first one how many bytes of small messages follow.
+// The metadata CRC is there when there is metadata, the table when there is data. Padding (zeroes) is there for bulk
+// messages (>= 4 KiB of data) only, and puts their data at least 256 << pad_shift bytes behind the message's start.
+//
+// That is how a receiver can read ahead and still never read payload that belongs into a page-aligned buffer of its
+// own: whatever comes next, its first 256 bytes are no such payload. Two promises of the sender widen this window:
+// `batch` tells how many bytes of messages that aren't bulk follow directly, and `window_shift` that the next bulk
+// message is padded to at least 256 << window_shift. A sender that hasn't sent bulk for a while promises 4 KiB, and
+// pays for it with one padded message when it does.
 //
 // Nothing here is trusted: decode_header checks everything that a length or an index is derived from.
 #pragma once
@@ -34,7 +37,8 @@ inline constexpr size_t kMaxMetadata = 4096;
 inline constexpr size_t kMaxData = size_t{16} << 20;
 inline constexpr size_t kCrcPage = 4096;  // one CRC32C for each of these in the data
 inline constexpr size_t kBulkBytes = 4096;
-inline constexpr size_t kBulkOffset = 256;
+inline constexpr size_t kWindow = 256;
+inline constexpr uint8_t kMaxWindowShift = 4;
 // Everything in front of the data, at its largest.
 inline constexpr size_t kMaxPrefix = kHeaderBytes + kMaxMetadata + 4 + 4 * (kMaxData / kCrcPage);
 
@@ -54,7 +58,6 @@ enum class Kind : uint8_t {
 struct Header {
   uint8_t version = kVersionMax;
   Kind kind = Kind::request;
-  uint16_t flags = 0;
   MethodId method;
   uint16_t status = 0;  // Errc of a reply, CloseReason of a goodbye
   uint16_t credits = 0;
@@ -64,13 +67,17 @@ struct Header {
   uint64_t request_id = 0;
   uint64_t map_epoch = 0;  // of the sender's cluster map, 0 = none
   uint32_t batch = 0;
+  // In the low and high half of the low byte of `flags` on the wire.
+  uint8_t pad_shift = 0;
+  uint8_t window_shift = 0;
 
   bool is_bulk() const { return data_bytes >= kBulkBytes; }
   size_t crc_count() const { return (data_bytes + kCrcPage - 1) / kCrcPage; }
   // Where the data starts, counted from the header's first byte.
   size_t prefix_bytes() const {
     const size_t used = kHeaderBytes + (metadata_bytes == 0 ? 0 : metadata_bytes + 4) + 4 * crc_count();
-    return is_bulk() && used < kBulkOffset ? kBulkOffset : used;
+    const size_t padded = kWindow << pad_shift;
+    return is_bulk() && used < padded ? padded : used;
   }
   size_t message_bytes() const { return prefix_bytes() + data_bytes; }
 };

@@ -1,0 +1,63 @@
+// ByteStream: what the stream transports (TCP, the simulator's network, later TLS) have in common: bytes in order, in
+// pieces of any size. StreamEndpoint makes messages of it.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+#include "srpc/transport.h"
+
+namespace cairn::srpc::stream {
+
+struct Moved {
+  enum class How : uint8_t { some, would_block, end, failed };
+  How how = How::some;
+  size_t bytes = 0;        // with some
+  std::string error = {};  // with failed: "recv: Connection reset by peer"
+  // With some, although fewer bytes came than were asked for: there is more to learn by asking again now, such as that
+  // the stream has ended. Nothing would tell later.
+  bool ask_again = false;
+};
+
+// Called from the reactor's rounds, never from inside a call into the stream.
+class StreamEvents {
+ public:
+  // A receive may succeed now.
+  virtual void on_receivable() = 0;
+  // After would_block from send.
+  virtual void on_sendable() = 0;
+  // After want_flush: everything that was to be sent in this round is queued.
+  virtual void on_flush() = 0;
+
+ protected:
+  ~StreamEvents() = default;
+};
+
+class ByteStream {
+ public:
+  // Closes.
+  virtual ~ByteStream() = default;
+  virtual void start(StreamEvents& events) = 0;
+
+  // Into / from all of `vectors`, as far as it goes without waiting. vectors[0] isn't empty.
+  virtual Moved receive(std::span<iovec> vectors) = 0;
+  virtual Moved send(std::span<iovec> vectors) = 0;
+
+  // Whether on_receivable is wanted at all. At the start it is.
+  virtual void set_receiving(bool wanted) = 0;
+  // on_flush, once, before the reactor sleeps.
+  virtual void want_flush() = 0;
+  // No more will be sent; what was sent still arrives.
+  virtual void shutdown_send() = 0;
+
+  virtual const std::string& peer() const = 0;
+  // For Endpoint::detach(). The stream is closed afterwards, the connection isn't.
+  virtual std::unique_ptr<DetachedEndpoint> detach() { return nullptr; }
+};
+
+}  // namespace cairn::srpc::stream

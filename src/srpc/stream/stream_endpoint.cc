@@ -1,0 +1,284 @@
+#include "srpc/stream/stream_endpoint.h"
+
+#include <array>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace cairn::srpc::stream {
+namespace {
+
+// Receives in one round of one connection: 16 times at most, then others get their turn.
+constexpr int kReceivesPerRound = 16;
+// The largest payload in 1 MiB blocks, and the stage.
+constexpr size_t kReceiveVectors = kMaxData / mem::kMaxBlock + 2;
+constexpr size_t kSendVectors = 64;
+// How long a closing end waits for its goodbye to leave, and for the peer to have read it.
+constexpr Duration kLinger = seconds(1);
+
+}  // namespace
+
+StreamEndpoint::StreamEndpoint(Context context, std::unique_ptr<ByteStream> stream)
+    : context_(context),
+      stream_(std::move(stream)),
+      peer_(stream_->peer()),
+      reader_(context.pool.copied()),
+      output_(context.pool.copied()),
+      last_received_(context.loop.now()),
+      last_sent_(context.loop.now()),
+      linger_(&on_linger, this),
+      closed_(context.loop, &on_posted, this),
+      continue_(context.loop, &on_continue, this) {}
+
+StreamEndpoint::~StreamEndpoint() {
+  context_.loop.disarm(linger_);
+  if (memory_wait_ != nullptr) {
+    memory_wait_->endpoint = nullptr;
+    memory_wait_->gone.cancel();
+  }
+}
+
+void StreamEndpoint::start(EndpointEvents& events) {
+  ASSERT(events_ == nullptr);
+  events_ = &events;
+  if (state_ == State::ended) return closed_.post();
+  stream_->start(*this);
+}
+
+// --- Receiving ---
+
+void StreamEndpoint::on_receivable() {
+  if (state_ == State::closing) return discard();
+  if (state_ != State::open || paused_ || memory_wait_ != nullptr || in_receive_) return;
+  in_receive_ = true;
+  for (int i = 0; deliver(); ++i) {
+    if (i == kReceivesPerRound) {
+      continue_.post();
+      break;
+    }
+    std::array<iovec, kReceiveVectors> vectors;
+    const size_t n = reader_.plan(vectors);
+    size_t wanted = 0;
+    for (size_t k = 0; k < n; ++k) wanted += vectors[k].iov_len;
+    Moved moved = stream_->receive({vectors.data(), n});
+    if (moved.how == Moved::How::would_block) break;
+    if (moved.how == Moved::How::failed) {
+      fail({CloseReason::connection_lost, std::move(moved.error)});
+      break;
+    }
+    if (moved.how == Moved::How::end) {
+      fail({CloseReason::peer_closed, reader_.at_boundary() ? peer_ + " ended the connection"
+                                                            : peer_ + " ended the connection inside a message"});
+      break;
+    }
+    last_received_ = context_.loop.now();
+    reader_.advance(moved.bytes, last_received_);
+    // Less than was asked for: the socket is empty, and asking again would cost a system call to hear so.
+    if (moved.bytes < wanted && !moved.ask_again) {
+      (void)deliver();
+      break;
+    }
+  }
+  in_receive_ = false;
+  // Answers that were made meanwhile go out together, now.
+  if (!output_.empty() && !blocked_) flush();
+  if (state_ == State::closing) discard();
+}
+
+bool StreamEndpoint::deliver() {
+  for (;;) {
+    if (state_ != State::open || paused_ || memory_wait_ != nullptr) return false;
+    Incoming message;
+    switch (reader_.next(message)) {
+      case Reader::Step::need_bytes:
+        return true;
+      case Reader::Step::need_memory:
+        if (!take_memory()) return false;
+        break;
+      case Reader::Step::message:
+        events_->on_message(std::move(message));
+        break;
+      case Reader::Step::failed: {
+        // The peer is told why; it may be an honest one of another version.
+        Header goodbye;
+        goodbye.kind = Kind::goodbye;
+        goodbye.status = static_cast<uint16_t>(reader_.failure().reason);
+        const std::string& text = reader_.failure().text;
+        send(goodbye, std::as_bytes(std::span(text)), {});
+        close(reader_.failure());
+        return false;
+      }
+    }
+  }
+}
+
+bool StreamEndpoint::take_memory() {
+  const size_t size = reader_.memory_wanted();
+  if (size <= mem::kMaxBlock) {
+    if (auto buf = context_.pool.try_alloc(size, purpose())) {
+      reader_.give_memory(mem::BufChain(*std::move(buf)));
+      return true;
+    }
+  }
+  memory_wait_ = std::make_shared<MemoryWait>();
+  memory_wait_->endpoint = this;
+  context_.scope.spawn(&StreamEndpoint::wait_for_memory, memory_wait_, &context_.pool, size, purpose());
+  // It may have got it at once.
+  update_receiving();
+  return memory_wait_ == nullptr;
+}
+
+Task<void> StreamEndpoint::wait_for_memory(std::shared_ptr<MemoryWait> wait, mem::Pool* pool, size_t size,
+                                           mem::Purpose purpose) {
+  auto memory = co_await pool->alloc_chain(size, purpose, wait->gone);
+  if (wait->endpoint != nullptr) wait->endpoint->got_memory(std::move(memory));
+}
+
+void StreamEndpoint::got_memory(Result<mem::BufChain> memory) {
+  memory_wait_.reset();
+  if (state_ != State::open) return;
+  if (!memory) {
+    return fail({CloseReason::too_large, "no memory for a payload of " + std::to_string(reader_.memory_wanted()) +
+                                             " bytes: " + memory.error().to_string()});
+  }
+  reader_.give_memory(*std::move(memory));
+  if (in_receive_) return;
+  last_received_ = context_.loop.now();
+  reader_.restart_clock(last_received_);
+  update_receiving();
+  continue_.post();
+}
+
+// The rest of what a peer says to a connection that is being closed. Closing with bytes unread would reset the
+// connection and could take our goodbye with it.
+void StreamEndpoint::discard() {
+  std::array<std::byte, 4096> nothing;
+  for (int i = 0; i < kReceivesPerRound; ++i) {
+    iovec vector{nothing.data(), nothing.size()};
+    const Moved moved = stream_->receive({&vector, 1});
+    if (moved.how == Moved::How::would_block) return;
+    if (moved.how != Moved::How::some) return end_now();
+  }
+}
+
+void StreamEndpoint::pause() {
+  paused_ = true;
+  update_receiving();
+}
+
+void StreamEndpoint::resume() {
+  if (!paused_) return;
+  paused_ = false;
+  last_received_ = context_.loop.now();
+  reader_.restart_clock(last_received_);
+  update_receiving();
+  if (state_ == State::open) continue_.post();
+}
+
+void StreamEndpoint::update_receiving() {
+  if (state_ == State::ended) return;
+  stream_->set_receiving(state_ == State::closing || (!paused_ && memory_wait_ == nullptr));
+}
+
+// --- Sending ---
+
+void StreamEndpoint::send(Header header, std::span<const std::byte> metadata, mem::BufChain data) {
+  if (state_ != State::open || send_failed_) return;
+  if (output_.empty()) last_sent_ = context_.loop.now();
+  output_.add(header, metadata, std::move(data));
+  // Inside a receive the flush comes at its end.
+  if (!in_receive_ && !blocked_) stream_->want_flush();
+}
+
+void StreamEndpoint::flush() {
+  if (state_ == State::ended) return;
+  while (!output_.empty() && !send_failed_) {
+    std::array<iovec, kSendVectors> vectors;
+    const size_t n = output_.gather(vectors);
+    Moved moved = stream_->send({vectors.data(), n});
+    if (moved.how == Moved::How::some) {
+      output_.advance(moved.bytes);
+      last_sent_ = context_.loop.now();
+      continue;
+    }
+    if (moved.how == Moved::How::would_block) {
+      blocked_ = true;
+      return;
+    }
+    // Reading tells the reason: the peer may have said goodbye before it went.
+    send_failed_ = true;
+    output_.clear();
+    if (state_ == State::closing) return end_now();
+    paused_ = false;
+    update_receiving();
+    return;
+  }
+  sent_all();
+}
+
+void StreamEndpoint::sent_all() {
+  const bool waited = std::exchange(blocked_, false);
+  if (state_ == State::closing && !shut_down_) {
+    shut_down_ = true;
+    stream_->shutdown_send();
+  }
+  if (waited && state_ == State::open) events_->on_sent();
+}
+
+void StreamEndpoint::on_sendable() {
+  // flush() clears blocked_, and tells whoever waits, when everything is sent.
+  if (state_ != State::ended) flush();
+}
+
+// --- The end ---
+
+void StreamEndpoint::close(Close close) {
+  if (state_ != State::open) return;
+  state_ = State::closing;
+  close_ = std::move(close);
+  update_receiving();
+  context_.loop.arm_in(linger_, kLinger);
+  if (output_.empty() && !blocked_) {
+    shut_down_ = true;
+    stream_->shutdown_send();
+  } else if (!in_receive_ && !blocked_) {
+    stream_->want_flush();
+  }
+}
+
+void StreamEndpoint::fail(Close close) {
+  if (state_ == State::open) close_ = std::move(close);
+  end_now();
+}
+
+void StreamEndpoint::end_now() {
+  if (state_ == State::ended) return;
+  state_ = State::ended;
+  context_.loop.disarm(linger_);
+  output_.clear();
+  stream_.reset();
+  closed_.post();
+}
+
+void StreamEndpoint::tell_closed() { events_->on_closed(close_); }
+
+EndpointStatus StreamEndpoint::status() const {
+  // While we don't read, the peer's silence is our doing.
+  const bool reading = !paused_ && memory_wait_ == nullptr;
+  return {.last_received = reading ? last_received_ : context_.loop.now(),
+          .receiving_since = reading ? reader_.message_began() : Time::never(),
+          .send_blocked_since = output_.empty() ? Time::never() : last_sent_};
+}
+
+std::unique_ptr<DetachedEndpoint> StreamEndpoint::detach() {
+  // Bytes that were read already would be lost on the way.
+  if (state_ != State::open || !output_.empty() || !reader_.nothing_behind_message()) return nullptr;
+  auto detached = stream_->detach();
+  if (detached != nullptr) {
+    state_ = State::ended;
+    stream_.reset();
+  }
+  return detached;
+}
+
+}  // namespace cairn::srpc::stream

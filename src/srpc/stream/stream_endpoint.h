@@ -1,0 +1,100 @@
+// StreamEndpoint: an Endpoint over any ByteStream.
+//
+//   open ─ close() ─> closing (goodbye under way) ─ sent, peer has ended too, or kLinger passed ─> ended
+//     └──────────────── the stream ended or failed, or its bytes make no sense ──────────────────────^
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "mem/pool.h"
+#include "reactor/loop.h"
+#include "reactor/scope.h"
+#include "reactor/timer.h"
+#include "srpc/posted.h"
+#include "srpc/stream/byte_stream.h"
+#include "srpc/stream/output.h"
+#include "srpc/stream/reader.h"
+#include "srpc/transport.h"
+
+namespace cairn::srpc::stream {
+
+class StreamEndpoint final : public Endpoint, private StreamEvents {
+ public:
+  struct Context {
+    Loop& loop;
+    mem::Pool& pool;  // for received payload
+    Scope& scope;     // waits for memory run here; outlives the endpoint
+    // Of the memory for requests. Replies end something that holds memory itself, so they may use the reserve.
+    mem::Purpose requests = mem::Purpose::client;
+  };
+
+  StreamEndpoint(Context context, std::unique_ptr<ByteStream> stream);
+  ~StreamEndpoint() override;
+
+  void start(EndpointEvents& events) override;
+  void send(Header header, std::span<const std::byte> metadata, mem::BufChain data) override;
+  size_t queued_bytes() const override { return output_.queued_bytes(); }
+  void limit_data(size_t max_bytes) override { reader_.limit_data(max_bytes); }
+  void pause() override;
+  void resume() override;
+  void close(Close close) override;
+  bool is_open() const override { return state_ == State::open; }
+  EndpointStatus status() const override;
+  Caps caps() const override { return {}; }
+  const std::string& peer() const override { return peer_; }
+  std::unique_ptr<DetachedEndpoint> detach() override;
+
+ private:
+  enum class State : uint8_t { open, closing, ended };
+  // A wait for memory outlives the endpoint when that is destroyed meanwhile.
+  struct MemoryWait {
+    StreamEndpoint* endpoint;
+    CancelSource gone;
+  };
+
+  void on_receivable() override;
+  void on_sendable() override;
+  void on_flush() override { flush(); }
+
+  // Delivers what is complete. False when it can't go on receiving.
+  bool deliver();
+  bool take_memory();
+  static Task<void> wait_for_memory(std::shared_ptr<MemoryWait> wait, mem::Pool* pool, size_t size,
+                                    mem::Purpose purpose);
+  void got_memory(Result<mem::BufChain> memory);
+  mem::Purpose purpose() const { return reader_.kind() == Kind::reply ? mem::Purpose::internal : context_.requests; }
+  void discard();
+  void flush();
+  void sent_all();
+  void update_receiving();
+  void fail(Close close);
+  static void on_linger(void* self) { static_cast<StreamEndpoint*>(self)->end_now(); }
+  void end_now();
+  static void on_posted(void* self) { static_cast<StreamEndpoint*>(self)->tell_closed(); }
+  static void on_continue(void* self) { static_cast<StreamEndpoint*>(self)->on_receivable(); }
+  void tell_closed();
+
+  Context context_;
+  std::unique_ptr<ByteStream> stream_;
+  std::string peer_;
+  EndpointEvents* events_ = nullptr;
+  State state_ = State::open;
+  Close close_;
+  Reader reader_;
+  Output output_;
+
+  bool paused_ = false;
+  bool in_receive_ = false;
+  bool blocked_ = false;      // a send would have blocked; on_sendable will come
+  bool send_failed_ = false;  // nothing can be sent any more; what the peer said may still be read
+  bool shut_down_ = false;
+  std::shared_ptr<MemoryWait> memory_wait_;
+  Time last_received_;
+  Time last_sent_;
+  Timer linger_;
+  Posted closed_;
+  Posted continue_;
+};
+
+}  // namespace cairn::srpc::stream

@@ -1,0 +1,129 @@
+// For tests: methods that behave well, slowly, badly.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/crc32c.h"
+#include "mem/pool.h"
+#include "srpc/server.h"
+
+namespace cairn::srpc::testing {
+
+struct EchoBody {
+  Le64 number;
+  Le32 delay_us;
+};
+// Gives back number + 1, the tail and the payload, after delay_us.
+struct Echo {
+  static constexpr MethodId kId{0x0101};
+  static constexpr std::string_view kName = "echo";
+  using Request = EchoBody;
+  using Reply = EchoBody;
+};
+
+struct SizeBody {
+  Le32 bytes;
+  Le32 crc;
+};
+// Takes payload, gives its size and checksum.
+struct Put {
+  static constexpr MethodId kId{0x0102};
+  static constexpr std::string_view kName = "put";
+  using Request = None;
+  using Reply = SizeBody;
+};
+// Gives that many bytes.
+struct Get {
+  static constexpr MethodId kId{0x0103};
+  static constexpr std::string_view kName = "get";
+  using Request = SizeBody;
+  using Reply = SizeBody;
+};
+// Fails with the code and text (tail) it is told.
+struct CodeBody {
+  Le16 code;
+};
+struct Fail {
+  static constexpr MethodId kId{0x0104};
+  static constexpr std::string_view kName = "fail";
+  using Request = CodeBody;
+  using Reply = None;
+};
+// Answers when it is cancelled: with the reason.
+struct Hang {
+  static constexpr MethodId kId{0x0105};
+  static constexpr std::string_view kName = "hang";
+  using Request = None;
+  using Reply = None;
+};
+
+inline std::byte pattern(size_t at) { return static_cast<std::byte>((at * 31) ^ (at >> 8)); }
+
+inline uint32_t crc_of(const mem::BufChain& chain) {
+  uint32_t crc = 0;
+  chain.for_each([&](std::span<const std::byte> piece) { crc = crc32c(piece, crc); });
+  return crc;
+}
+
+// Payload with the pattern; the chain's memory must be there.
+inline Task<Result<mem::BufChain>> make_payload(mem::Pool* pool, size_t size) {
+  CO_TRY(auto chain, co_await pool->alloc_chain(size));
+  size_t at = 0;
+  for (const mem::Buf& buf : chain.slices()) {
+    auto* bytes = const_cast<std::byte*>(buf.data());
+    for (size_t i = 0; i < buf.size(); ++i) bytes[i] = pattern(at++);
+  }
+  co_return chain;
+}
+
+class Methods {
+ public:
+  explicit Methods(Server& server, uint32_t max_hang = 2000) {
+    server.register_method<Echo>(*this, &Methods::echo, {.max_concurrent = 2000, .max_tail = 4000});
+    server.register_method<Put>(*this, &Methods::put);
+    server.register_method<Get>(*this, &Methods::get);
+    server.register_method<Fail>(*this, &Methods::fail, {.max_tail = 4000});
+    server.register_method<Hang>(*this, &Methods::hang, {.max_concurrent = max_hang, .retry_after = milliseconds(7)});
+  }
+
+  uint64_t echoes = 0;
+  uint64_t hanging = 0;
+  uint64_t hung = 0;  // calls of hang that have ended
+  Errc last_hang_reason = Errc::ok;
+  uint64_t last_map_epoch = 0;
+
+ private:
+  Task<Result<Message<EchoBody>>> echo(CallContext& context, Message<EchoBody> request) {
+    ++echoes;
+    last_map_epoch = context.map_epoch;
+    if (request.meta.delay_us > 0) {
+      CO_TRY(co_await context.loop.sleep(microseconds(request.meta.delay_us), context.cancel));
+    }
+    request.meta.number = request.meta.number + 1;
+    co_return request;
+  }
+  Task<Result<Message<SizeBody>>> put(CallContext&, Message<None> request) {
+    SizeBody size{static_cast<uint32_t>(request.data.size()), crc_of(request.data)};
+    co_return Message<SizeBody>{.meta = size, .tail = {}, .data = {}};
+  }
+  Task<Result<Message<SizeBody>>> get(CallContext& context, Message<SizeBody> request) {
+    CO_TRY(auto data, co_await make_payload(&context.pool, request.meta.bytes));
+    SizeBody size{request.meta.bytes, crc_of(data)};
+    co_return Message<SizeBody>{.meta = size, .tail = {}, .data = std::move(data)};
+  }
+  Task<Result<Message<None>>> fail(CallContext& context, Message<CodeBody> request) {
+    context.retry_after = milliseconds(3);
+    co_return Error(errc_from_wire(request.meta.code), std::move(request.tail));
+  }
+  Task<Result<Message<None>>> hang(CallContext& context, Message<None>) {
+    ++hanging;
+    auto slept = co_await context.loop.sleep_until(Time::never(), context.cancel);
+    --hanging;
+    ++hung;
+    last_hang_reason = slept.code();
+    co_return std::move(slept).error();
+  }
+};
+
+}  // namespace cairn::srpc::testing
