@@ -62,6 +62,8 @@ class Node:
     def start(self, seconds=READY_SECONDS):
         """Returns when every listener is up. NodeError, with the log's end, when it exits or takes too long."""
         assert self.process is None, "already running"
+        if not os.access(self._command[0], os.X_OK):
+            raise NodeError(f"{self._command[0]} is not built: make build")
         self.ready_path.unlink(missing_ok=True)
         began = time.monotonic()
         with open(self.log_path, "ab") as log:
@@ -170,17 +172,17 @@ class Node:
         with urllib.request.urlopen(f"http://{self.endpoint('admin')}/metrics", timeout=10) as reply:
             return reply.read().decode()
 
-    def metrics(self):
-        """{name: sum over all its series}."""
-        sums = {}
+    def metrics(self, **labels):
+        """{name: sum over all its series with these labels}."""
+        sums, wanted = {}, [f'{name}="{value}"' for name, value in labels.items()]
         for line in self.metrics_text().splitlines():
-            match = re.match(r"([a-zA-Z_:][\w:]*)(?:\{.*\})? ([-+.\deE]+|NaN)$", line)
-            if match:
-                sums[match[1]] = sums.get(match[1], 0.0) + float(match[2])
+            match = re.match(r"([a-zA-Z_:][\w:]*)(?:\{(.*)\})? ([-+.\deE]+|NaN)$", line)
+            if match and all(pair in (match[2] or "") for pair in wanted):
+                sums[match[1]] = sums.get(match[1], 0.0) + float(match[3])
         return sums
 
-    def metric(self, name):
-        return self.metrics()[name]
+    def metric(self, name, **labels):
+        return self.metrics(**labels)[name]
 
     def rss(self):
         """Resident memory in bytes."""
