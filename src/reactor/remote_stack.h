@@ -31,9 +31,10 @@ class RemoteStack {
     T* head = head_.load(std::memory_order_relaxed);
     do {
       item->*next = head;
-    } while (!head_.compare_exchange_weak(head, item, std::memory_order_release, std::memory_order_relaxed));
+    } while (!head_.compare_exchange_weak(head, item, std::memory_order_acq_rel, std::memory_order_relaxed));
     // The first one calls for a visit. The visit leaves the queue before it empties the stack, so it is never in there
-    // twice.
+    // twice. (Hence acquire as well as release on both sides: what the visit did to itself happened before it is used
+    // again.)
     if (head == nullptr) reactor_.enqueue(visit_);
   }
 
@@ -49,7 +50,7 @@ class RemoteStack {
 
   size_t deliver_all() {
     size_t count = 0;
-    T* item = head_.exchange(nullptr, std::memory_order_acquire);
+    T* item = head_.exchange(nullptr, std::memory_order_acq_rel);
     while (item != nullptr) {
       T* following = item->*next;
       ++count;
