@@ -134,7 +134,7 @@ Task<Connection::Outcome> Connection::answer_bad_head(int status, std::string_vi
 Task<Connection::Outcome> Connection::serve_one() {
   const Outcome head = co_await read_head();
   if (!head.keep) co_return head;
-  const std::string_view bytes(head_bytes_.data(), head_size_);
+  const auto bytes = std::span(head_bytes_).first(head_size_);
   const HeadLimits limits{.max_fields = options_.max_fields, .max_target_bytes = options_.max_target_bytes};
   if (const auto error = parse_head(bytes, limits, head_)) {
     co_return co_await answer_bad_head(error->status, error->reason, CloseReason::bad_request);

@@ -138,7 +138,8 @@ HeadScan scan_head(std::string_view bytes, size_t from) noexcept {
   return {};
 }
 
-std::optional<HeadError> parse_head(std::string_view bytes, const HeadLimits& limits, RequestHead& head) {
+std::optional<HeadError> parse_head(std::span<char> buffer, const HeadLimits& limits, RequestHead& head) {
+  const std::string_view bytes(buffer.data(), buffer.size());
   head = RequestHead();
   for (size_t i = 0; i < bytes.size(); ++i) {
     const auto c = static_cast<unsigned char>(bytes[i]);
@@ -167,6 +168,13 @@ std::optional<HeadError> parse_head(std::string_view bytes, const HeadLimits& li
   const bool framing = code == beast::error::bad_content_length || code == beast::error::bad_transfer_encoding;
   if (code && !framing) return HeadError{400, "malformed head: " + code.message()};
   if (!code && (!parser.is_header_done() || used != bytes.size())) return HeadError{400, "malformed head"};
+  // The names are views into `buffer`, which is ours to write to: everybody above compares lower-case names only.
+  for (const Headers::Field& field : head.headers) {
+    char* name = buffer.data() + (field.name.data() - bytes.data());
+    for (size_t i = 0; i < field.name.size(); ++i) {
+      if (name[i] >= 'A' && name[i] <= 'Z') name[i] = static_cast<char>(name[i] + 32);
+    }
+  }
   if (auto error = settle(head)) return error;
   if (framing) return HeadError{400, "malformed head: " + code.message()};
   return std::nullopt;

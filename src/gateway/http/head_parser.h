@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -33,7 +35,8 @@ struct HeadScan {
 };
 HeadScan scan_head(std::string_view bytes, size_t from) noexcept;
 
-// Parses a complete head. `head` gets views into `bytes`. Nothing: fine.
-std::optional<HeadError> parse_head(std::string_view bytes, const HeadLimits& limits, RequestHead& head);
+// Parses a complete head. `head` gets views into `bytes`, in which field names are changed to lower case. Nothing:
+// fine.
+std::optional<HeadError> parse_head(std::span<char> bytes, const HeadLimits& limits, RequestHead& head);
 
 }  // namespace cairn::http

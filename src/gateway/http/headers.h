@@ -19,7 +19,7 @@ bool list_has_token(std::string_view value, std::string_view token) noexcept;
 class Headers {
  public:
   struct Field {
-    std::string_view name;   // as it was sent
+    std::string_view name;   // in lower case, whatever was sent
     std::string_view value;  // trimmed
   };
 

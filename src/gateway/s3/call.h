@@ -25,6 +25,7 @@ struct Settings {
   std::vector<std::string> domains;
   // What a proxy in front of us is called: accepted in place of Host in signatures.
   std::vector<std::string> public_hosts;
+  std::string host_id = "cairn";          // <HostId> of errors
   Duration request_time = seconds(3600);  // deadline of a whole request
 };
 
@@ -44,11 +45,11 @@ struct Call {
   std::string request_id;
   std::string host_id;
   // Set by address_of().
-  std::string bucket;  // decoded; empty: the service
-  std::string key;     // decoded; empty: the bucket
-  QueryParameters query;
+  std::string bucket{};  // decoded; empty: the service
+  std::string key{};     // decoded; empty: the bucket
+  QueryParameters query{};
   // Set by the authenticator; nothing runs without.
-  Authorization authorization;
+  Authorization authorization{};
   Sha256 signing_key{};
   Time deadline = Time::never();
 
