@@ -13,8 +13,12 @@ namespace {
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kPart = size_t{1} << 20;
 
-void touch(std::span<std::byte> memory) {
+// Gives every page its memory now.
+bool populate(std::span<std::byte> memory) {
+  if (madvise(memory.data(), memory.size(), MADV_POPULATE_WRITE) == 0) return true;
+  if (errno != EINVAL) return false;  // out of memory; better here than by a signal later
   for (size_t at = 0; at < memory.size(); at += 4096) static_cast<volatile std::byte&>(memory[at]) = std::byte{0};
+  return true;
 }
 
 }  // namespace
@@ -41,8 +45,9 @@ Result<Arena> Arena::create(size_t bytes) {
   // A core dump of a gigabyte of other people's data helps nobody.
   (void)madvise(at, bytes, MADV_DONTDUMP);
   const std::span<std::byte> memory(static_cast<std::byte*>(at), bytes);
-  touch(memory);
-  return Arena(memory, huge);
+  Arena arena(memory, huge);
+  if (!populate(memory)) return error_from_errno(errno, "memory arena: not enough memory (lower memory.arena)");
+  return arena;
 }
 
 Arena::Arena(Arena&& other) noexcept : memory_(std::exchange(other.memory_, {})), huge_(other.huge_) {}

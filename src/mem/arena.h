@@ -12,7 +12,8 @@ namespace cairn::mem {
 
 class Arena {
  public:
-  // Rounds up to whole 2 MiB pages and touches them all, which takes about a second per GiB.
+  // Rounds up to whole 2 MiB pages and gives all of them their memory, which takes up to a second per GiB. Errors: busy
+  // (not that much memory), invalid_argument (0).
   static Result<Arena> create(size_t bytes);
   Arena(Arena&& other) noexcept;
   Arena& operator=(Arena&& other) noexcept;

@@ -113,27 +113,29 @@ void Pool::free_block(Block* block) noexcept {
   if (client_turn_.available() == 0 || internal_turn_.available() == 0) freed_.set();
 }
 
-// What a chain of `size` bytes takes at most.
-size_t Pool::rounded(size_t size) {
-  const size_t rest = size % kMaxBlock;
-  return size - rest + (rest == 0 ? 0 : kClassBytes[class_of(rest)]);
+// What must be free for `size` bytes.
+size_t Pool::needed(size_t size, Shape shape) {
+  if (shape == Shape::one_block) return kClassBytes[class_of(size)];
+  return (size + kPage - 1) / kPage * kPage;
 }
 
-bool Pool::can_ever_give(size_t size, Purpose purpose) const {
-  return size <= memory_.size() && rounded(size) <= memory_.size() - kept_from(purpose);
+bool Pool::can_ever_give(size_t size, Purpose purpose, Shape shape) const {
+  return size <= memory_.size() && needed(size, shape) <= memory_.size() - kept_from(purpose);
 }
 
 bool Pool::try_take(size_t size, Purpose purpose, Shape shape, BufChain& out) {
-  if (free_bytes_ < rounded(size) + kept_from(purpose)) return false;
+  const size_t keep = kept_from(purpose);
+  if (free_bytes_ < needed(size, shape) + keep) return false;
   while (size > 0) {
     size_t class_index = class_of(std::min(size, kMaxBlock));
-    Block* block = take(class_index);
+    Block* block = free_bytes_ - keep >= kClassBytes[class_index] ? take(class_index) : nullptr;
     if (block == nullptr && shape == Shape::one_block) return false;
-    // There is room, but in smaller pieces. Going down always ends well: the room was counted above, and the smaller
-    // blocks waste less than the one they stand for.
+    // There is room, but in smaller pieces, or not for a last block that would be half empty. Going down ends well:
+    // whole pages were counted above, and every block but the last is full.
     while (block == nullptr) {
       ASSERT(class_index > 0);
-      block = take(--class_index);
+      --class_index;
+      if (free_bytes_ - keep >= kClassBytes[class_index]) block = take(class_index);
     }
     const size_t n = std::min<size_t>(size, block->size);
     out.append(Buf(block, 0, static_cast<uint32_t>(n)));
@@ -180,7 +182,7 @@ Result<Buf> Pool::try_alloc(size_t size, Purpose purpose) {
 
 Task<Result<Buf>> Pool::alloc(size_t size, Purpose purpose, CancelToken token) {
   if (auto now = try_alloc(size, purpose)) co_return now;
-  if (!can_ever_give(size, purpose)) co_return too_large();
+  if (!can_ever_give(size, purpose, Shape::one_block)) co_return too_large();
   BufChain chain;
   CO_TRY(co_await wait_and_take(size, purpose, Shape::one_block, token, chain));
   co_return chain.slices().front();
@@ -189,7 +191,7 @@ Task<Result<Buf>> Pool::alloc(size_t size, Purpose purpose, CancelToken token) {
 Task<Result<BufChain>> Pool::alloc_chain(size_t size, Purpose purpose, CancelToken token) {
   BufChain chain;
   if (size == 0) co_return chain;
-  if (!can_ever_give(size, purpose)) co_return too_large();
+  if (!can_ever_give(size, purpose, Shape::any_blocks)) co_return too_large();
   if (turn(purpose).available() > 0 && try_take_reclaiming(size, purpose, Shape::any_blocks, chain)) co_return chain;
   CO_TRY(co_await wait_and_take(size, purpose, Shape::any_blocks, token, chain));
   co_return chain;

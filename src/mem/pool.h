@@ -93,11 +93,11 @@ class Pool {
 
   static size_t class_of(size_t size);
   Semaphore& turn(Purpose purpose) { return purpose == Purpose::client ? client_turn_ : internal_turn_; }
-  static size_t rounded(size_t size);
   size_t kept_from(Purpose purpose) const { return purpose == Purpose::client ? reserve_bytes_ : 0; }
-  bool can_ever_give(size_t size, Purpose purpose) const;
   Block* take(size_t class_index);
-  enum class Shape { one_block, any_blocks };
+  enum class Shape : uint8_t { one_block, any_blocks };
+  static size_t needed(size_t size, Shape shape);
+  bool can_ever_give(size_t size, Purpose purpose, Shape shape) const;
   bool try_take(size_t size, Purpose purpose, Shape shape, BufChain& out);
   bool try_take_reclaiming(size_t size, Purpose purpose, Shape shape, BufChain& out);
   Task<Result<void>> wait_and_take(size_t size, Purpose purpose, Shape shape, CancelToken token, BufChain& out);
