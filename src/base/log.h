@@ -11,7 +11,7 @@
 
 namespace cairn::log {
 
-enum class Level { debug, info, warn, error };
+enum class Level { debug, info, warn, error, off };
 enum class Format { text, json };
 
 // Called once by a program's main before threads start. Before that, lines at warn and above go to standard error as

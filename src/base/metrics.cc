@@ -5,6 +5,8 @@
 #include <bit>
 #include <map>
 
+#include "base/assert.h"
+
 namespace cairn {
 namespace {
 
@@ -37,22 +39,29 @@ void Histogram::record_us(uint64_t us) {
   sum_us_.add(us);
 }
 
-Counter& Registry::counter(std::string_view name, std::string_view help, std::string_view labels) {
-  auto& metric = counters_.emplace_back();
-  series_.push_back({Kind::counter, std::string(name), std::string(help), std::string(labels), &metric});
+template <typename Metric>
+Metric& Registry::find_or_add(std::deque<Metric>& owner, Kind kind, std::string_view name, std::string_view help,
+                              std::string_view labels) {
+  for (const Series& series : series_) {
+    if (series.name != name) continue;
+    ASSERT(series.kind == kind);
+    if (series.labels == labels) return *static_cast<Metric*>(series.metric);
+  }
+  auto& metric = owner.emplace_back();
+  series_.push_back({kind, std::string(name), std::string(help), std::string(labels), &metric});
   return metric;
+}
+
+Counter& Registry::counter(std::string_view name, std::string_view help, std::string_view labels) {
+  return find_or_add(counters_, Kind::counter, name, help, labels);
 }
 
 Gauge& Registry::gauge(std::string_view name, std::string_view help, std::string_view labels) {
-  auto& metric = gauges_.emplace_back();
-  series_.push_back({Kind::gauge, std::string(name), std::string(help), std::string(labels), &metric});
-  return metric;
+  return find_or_add(gauges_, Kind::gauge, name, help, labels);
 }
 
 Histogram& Registry::histogram(std::string_view name, std::string_view help, std::string_view labels) {
-  auto& metric = histograms_.emplace_back();
-  series_.push_back({Kind::histogram, std::string(name), std::string(help), std::string(labels), &metric});
-  return metric;
+  return find_or_add(histograms_, Kind::histogram, name, help, labels);
 }
 
 std::string Registry::expose(const std::vector<Source>& sources) {

@@ -35,7 +35,7 @@ class Gauge {
 // Durations in microseconds in powers of two: bucket i counts values below 2^i us, the last one everything.
 class Histogram {
  public:
-  static constexpr int kBuckets = 25;  // up to 16.8 s
+  static constexpr int kBuckets = 25;  // the largest bound is 8.4 s
 
   void record_us(uint64_t us);
   uint64_t count(int bucket) const { return buckets_[static_cast<size_t>(bucket)].value(); }
@@ -47,8 +47,9 @@ class Histogram {
 };
 
 // Names follow Prometheus: snake case, unit, "_total" for counters. `labels` is what stands between the braces, such as
-// `method="chunk_write"`, or empty. Everything is registered before the reactor's thread starts; the references live as
-// long as the registry.
+// `method="chunk_write"`, or empty. Registering the same name and labels again gives the same metric: two devices of
+// one reactor count together. Everything is registered before the reactor's thread starts; the references live as long
+// as the registry.
 class Registry {
  public:
   Counter& counter(std::string_view name, std::string_view help, std::string_view labels = "");
@@ -70,8 +71,11 @@ class Registry {
     std::string name;
     std::string help;
     std::string labels;
-    const void* metric;
+    void* metric;
   };
+  template <typename Metric>
+  Metric& find_or_add(std::deque<Metric>& owner, Kind kind, std::string_view name, std::string_view help,
+                      std::string_view labels);
 
   std::deque<Counter> counters_;
   std::deque<Gauge> gauges_;
