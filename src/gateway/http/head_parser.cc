@@ -1,5 +1,6 @@
 #include "gateway/http/head_parser.h"
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
 #include <charconv>
@@ -124,6 +125,15 @@ std::optional<HeadError> settle(RequestHead& head) {
   return std::nullopt;
 }
 
+// Whether a request line is well-formed but for the version's number.
+bool names_version(std::string_view line) {
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  const size_t blank = line.rfind(' ');
+  const std::string_view version = line.substr(blank + 1);
+  return std::ranges::count(line, ' ') == 2 && version.size() == 8 && version.starts_with("HTTP/") &&
+         digit(version[5]) && version[6] == '.' && digit(version[7]);
+}
+
 }  // namespace
 
 HeadScan scan_head(std::string_view bytes, size_t from) noexcept {
@@ -158,12 +168,15 @@ std::optional<HeadError> parse_head(std::span<char> buffer, const HeadLimits& li
 
   Collector parser(head, limits.max_fields);
   parser.header_limit(static_cast<uint32_t>(std::min<size_t>(bytes.size() + 1, UINT32_MAX)));
-  parser.body_limit(boost::none);
+  // Not boost::none: 1.74 compares it as less than every length.
+  parser.body_limit(UINT64_MAX);
   boost::beast::error_code code;
   const size_t used = parser.put(boost::asio::const_buffer(bytes.data(), bytes.size()), code);
   if (parser.too_many_fields()) return HeadError{431, "too many header fields"};
   // An upgrade to HTTP/2 or a foreign protocol ends here as well.
-  if (code == beast::error::bad_version) return HeadError{505, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
+  if (code == beast::error::bad_version && names_version(line)) {
+    return HeadError{505, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
+  }
   // Beast refuses some framings in its own words; ours are told below with the same verdict.
   const bool framing = code == beast::error::bad_content_length || code == beast::error::bad_transfer_encoding;
   if (code && !framing) return HeadError{400, "malformed head: " + code.message()};
@@ -176,7 +189,7 @@ std::optional<HeadError> parse_head(std::span<char> buffer, const HeadLimits& li
     }
   }
   if (auto error = settle(head)) return error;
-  if (framing) return HeadError{400, "malformed head: " + code.message()};
+  if (framing) return HeadError{400, "malformed or contradictory Content-Length and Transfer-Encoding"};
   return std::nullopt;
 }
 

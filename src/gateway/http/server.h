@@ -34,7 +34,7 @@ namespace cairn::http {
 
 struct Options {
   std::string server_name = "Cairn";  // the Server header
-  std::string metrics_label;          // listener="s3"
+  std::string metrics_label{};        // listener="s3"
   size_t max_head_bytes = 16 * 1024;  // S3 clients send up to 2 KiB metadata and long signed queries
   size_t max_fields = 128;
   size_t max_target_bytes = 8 * 1024;
