@@ -78,7 +78,8 @@ Task<Result<void>> Checkpointer::write_superblock(Lsn tail, uint64_t checkpoint,
   state_.metrics.flushes.add();
   auto written = co_await engine::write_superblock(state_.context.device, state_.context.pool, state_.extent, next);
   if (!written) {
-    journal_.fence(std::move(written).error().with_context("superblock"));
+    journal_.fence(Error(written.error().code(),
+                         fmt::format("writing the superblock failed ({})", errc_name(written.error().code()))));
     co_return *journal_.fenced();
   }
   state_.superblock = next;

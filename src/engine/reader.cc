@@ -105,15 +105,20 @@ Reader::Verdict Reader::check(ChunkId id, const ReadPlan& plan, const mem::BufCh
         if (verdict == Verdict::good) verdict = Verdict::changed;
         continue;
       }
-      verdict = Verdict::rotten;
       state_.metrics.corrupt_pages.add();
-      LOG(error, "shard {}: chunk {}, page {}: rotten on the device at offset {}", state_.extent.shard, id.to_string(),
-          piece->first_page + page - piece->crc_at,
-          piece->source == ReadPiece::Source::device ? state_.layout.page_offset(piece->home + (page - piece->crc_at))
-                                                     : Journal::device_offset(state_.layout, piece->lsn));
+      // Once per read: what is rotten beyond the first page is in the metric.
+      if (verdict != Verdict::rotten) report(id, *piece, page - piece->crc_at);
+      verdict = Verdict::rotten;
     }
   });
   return verdict;
+}
+
+void Reader::report(ChunkId id, const ReadPiece& piece, uint32_t index) const {
+  const uint64_t offset = piece.source == ReadPiece::Source::device ? state_.layout.page_offset(piece.home + index)
+                                                                    : Journal::device_offset(state_.layout, piece.lsn);
+  LOG(error, "shard {}: chunk {}, page {}: the bytes at offset {} of the device do not match their checksum",
+      state_.extent.shard, id.to_string(), piece.first_page + index, offset);
 }
 
 // What was read and is still what the map says goes to the cache.

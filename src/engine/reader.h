@@ -37,6 +37,7 @@ class Reader {
 
   Task<Result<Verdict>> fetch(ChunkId id, const ReadPlan& plan, mem::BufChain memory);
   Verdict check(ChunkId id, const ReadPlan& plan, const mem::BufChain& memory);
+  void report(ChunkId id, const ReadPiece& piece, uint32_t index) const;
   void keep(ChunkId id, const ReadPlan& plan, const mem::BufChain& memory);
   void keep_piece(const Chunk& chunk, const ReadPlan& plan, const ReadPiece& piece, const mem::BufChain& memory);
   mem::BufChain assemble(const ReadPlan& plan, mem::BufChain memory) const;

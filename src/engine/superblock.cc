@@ -55,7 +55,7 @@ Result<Superblock> decode(std::span<const std::byte, kPageBytes> block, const Sh
   return superblock;
 }
 
-Task<Result<Superblock>> load_superblock(BlockDevice& device, mem::Pool& pool, const ShardExtent& extent) {
+Task<Result<Superblock>> load_superblock(BlockDevice& device, mem::Pool& pool, ShardExtent extent) {
   CO_TRY(const auto layout, ShardLayout::of(extent));
   CO_TRY(auto memory, co_await pool.alloc(kSuperblockRegionBytes, mem::Purpose::internal));
   CO_TRY(co_await read(device, layout.superblocks_offset, memory));

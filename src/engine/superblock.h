@@ -68,7 +68,7 @@ void encode(const Superblock& superblock, const ShardExtent& extent, std::span<s
 Result<Superblock> decode(std::span<const std::byte, kPageBytes> block, const ShardExtent& extent);
 
 // The one of the highest generation. Errors: corrupt when no slot is whole, unsupported, io_error.
-Task<Result<Superblock>> load_superblock(BlockDevice& device, mem::Pool& pool, const ShardExtent& extent);
+Task<Result<Superblock>> load_superblock(BlockDevice& device, mem::Pool& pool, ShardExtent extent);
 // Both copies, and a flush: durable when it returns ok, and so is every write that completed before the call.
 Task<Result<void>> write_superblock(BlockDevice& device, mem::Pool& pool, ShardExtent extent, Superblock superblock);
 
