@@ -61,4 +61,16 @@ void DiskImage::write(uint64_t offset, std::span<const std::byte> in) {
   }
 }
 
+void DiskImage::write_zeroes(uint64_t offset, uint64_t size) {
+  ASSERT(offset % kPageBytes == 0 && size % kPageBytes == 0);
+  for (uint64_t at = offset; at < offset + size; at += kPageBytes) {
+    const size_t page = at / kPageBytes;
+    if (garbage_seed_ == 0) {
+      pages_[page].reset();  // reads as zeroes, and costs nothing: formatting writes many
+    } else {
+      std::memset(writable(page).data(), 0, kPageBytes);
+    }
+  }
+}
+
 }  // namespace cairn::sim

@@ -21,6 +21,8 @@ class DiskImage {
   uint64_t size_bytes() const { return pages_.size() * kPageBytes; }
   void read(uint64_t offset, std::span<std::byte> out) const;
   void write(uint64_t offset, std::span<const std::byte> in);
+  // Whole pages.
+  void write_zeroes(uint64_t offset, uint64_t size);
   // Makes the page as if never written.
   void drop_page(size_t page) { pages_[page].reset(); }
   bool has_page(size_t page) const { return pages_[page] != nullptr; }

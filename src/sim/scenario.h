@@ -18,8 +18,8 @@ enum class Sabotage : uint8_t {
   none,
   disk_lies_about_flush,
   store_lies_about_flush,
+  skip_entry,         // one entry isn't replayed
   forget_a_write,     // the model takes one acknowledged write for not done
-  skip_entry,         // one recovered entry isn't applied
   resurrect_deletes,  // the model forgets deletes
 };
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/engine_scenario.h"
 #include "sim/kv_scenario.h"
 #include "sim/scenario.h"
 
@@ -8,6 +9,7 @@ namespace cairn::sim {
 namespace {
 
 constexpr std::array kScenarios = {
+    Scenario{"engine", "a shard through crashes, torn and lost writes, errors, rot, a full disk", &run_engine_scenario},
     Scenario{"kv", "the key-value machine over a store that forgets what was not flushed", &run_kv_scenario},
 };
 

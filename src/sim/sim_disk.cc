@@ -1,6 +1,7 @@
 #include "sim/sim_disk.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -25,7 +26,20 @@ struct SimDisk::Operation {
 
 namespace {
 
+bool is_zero(const std::byte* bytes, size_t size) {
+  uint64_t head = 0;
+  if (size < sizeof head) return false;
+  std::memcpy(&head, bytes, sizeof head);
+  return head == 0 && std::memcmp(bytes, bytes + sizeof head, size - sizeof head) == 0;
+}
+
+// A write's bytes in one piece; null when they are zeroes.
 std::unique_ptr<std::byte[]> gather(const IoRequest& request) {
+  bool zero = true;
+  for (uint32_t i = 0; i < request.iovec_count && zero; ++i) {
+    zero = is_zero(static_cast<const std::byte*>(request.iovecs[i].iov_base), request.iovecs[i].iov_len);
+  }
+  if (zero) return nullptr;
   auto bytes = std::make_unique_for_overwrite<std::byte[]>(request.length);
   size_t at = 0;
   for (uint32_t i = 0; i < request.iovec_count; ++i) {
@@ -69,7 +83,8 @@ SimDisk::SimDisk(SimLoop& loop, Options options)
       faults_(options.faults),
       media_(options.size_bytes, options.garbage_seed),
       cache_(options.size_bytes),
-      cached_(options.size_bytes / DiskImage::kPageBytes, 0) {}
+      cached_(options.size_bytes / DiskImage::kPageBytes, 0),
+      written_(cached_.size(), false) {}
 
 SimDisk::~SimDisk() { ASSERT(operations_.empty()); }
 
@@ -167,7 +182,7 @@ Errc SimDisk::perform_write(Operation& operation) {
   if (faults_.full) {
     for (uint64_t at = request.offset; at < request.offset + request.length; at += kBlockBytes) {
       const size_t page = at / DiskImage::kPageBytes;
-      if (media_.has_page(page) || cached_[page] > 0) continue;
+      if (written_[page]) continue;
       ++stats_.full_errors;
       return Errc::no_space;
     }
@@ -179,18 +194,25 @@ Errc SimDisk::perform_write(Operation& operation) {
     auto mixture = std::make_unique_for_overwrite<std::byte[]>(request.length);
     peek(request.offset, {mixture.get(), request.length});
     for (size_t at = 0; at < request.length; at += faults_.tear_bytes) {
-      if (rng_.chance(1, 2)) std::memcpy(mixture.get() + at, bytes.get() + at, faults_.tear_bytes);
+      if (!rng_.chance(1, 2)) continue;
+      if (bytes == nullptr) {
+        std::memset(mixture.get() + at, 0, faults_.tear_bytes);
+      } else {
+        std::memcpy(mixture.get() + at, bytes.get() + at, faults_.tear_bytes);
+      }
     }
     add_unflushed(request.offset, std::move(mixture), request.length);
     return Errc::io_error;
   }
   if (may_lie(request) && strikes(faults_.lost_write_ppm)) {
     ++stats_.lost_writes;
+    lied_pages_ += request.length / kBlockBytes;
     return Errc::ok;
   }
   uint64_t offset = request.offset;
   if (may_lie(request) && strikes(faults_.misdirected_write_ppm)) {
     ++stats_.misdirected_writes;
+    lied_pages_ += request.length / kBlockBytes;
     const uint64_t places = (faults_.lie_end - faults_.lie_begin - request.length) / kBlockBytes + 1;
     offset = faults_.lie_begin + rng_.below(places) * kBlockBytes;
   }
@@ -199,9 +221,20 @@ Errc SimDisk::perform_write(Operation& operation) {
 }
 
 void SimDisk::add_unflushed(uint64_t offset, std::unique_ptr<std::byte[]> bytes, size_t size) {
-  cache_.write(offset, {bytes.get(), size});
-  for (uint64_t at = offset; at < offset + size; at += DiskImage::kPageBytes) ++cached_[at / DiskImage::kPageBytes];
+  put(cache_, offset, bytes.get(), size);
+  for (uint64_t at = offset; at < offset + size; at += DiskImage::kPageBytes) {
+    ++cached_[at / DiskImage::kPageBytes];
+    written_[at / DiskImage::kPageBytes] = true;
+  }
   unflushed_.push_back({.completion = ++completions_, .offset = offset, .bytes = std::move(bytes), .size = size});
+}
+
+void SimDisk::put(DiskImage& image, uint64_t offset, const std::byte* bytes, size_t size) {
+  if (bytes == nullptr) {
+    image.write_zeroes(offset, size);
+  } else {
+    image.write(offset, {bytes, size});
+  }
 }
 
 Errc SimDisk::perform_flush(Operation& operation) {
@@ -229,9 +262,16 @@ void SimDisk::make_durable(const Unflushed& write) {
     const uint64_t begin = std::max(older.offset, write.offset);
     const uint64_t end = std::min(older.offset + older.size, write.offset + write.size);
     if (begin >= end) continue;
-    std::memcpy(older.bytes.get() + (begin - older.offset), write.bytes.get() + (begin - write.offset), end - begin);
+    if (older.bytes == nullptr) {
+      older.bytes = std::make_unique<std::byte[]>(older.size);
+    }
+    if (write.bytes == nullptr) {
+      std::memset(older.bytes.get() + (begin - older.offset), 0, end - begin);
+    } else {
+      std::memcpy(older.bytes.get() + (begin - older.offset), write.bytes.get() + (begin - write.offset), end - begin);
+    }
   }
-  media_.write(write.offset, write.span());
+  put(media_, write.offset, write.bytes.get(), write.size);
   release_cached(write.offset, write.size);
 }
 
@@ -247,8 +287,11 @@ Errc SimDisk::perform_discard(IoRequest& request) {
   ++stats_.discards;
   const uint64_t outcome = rng_.below(3);
   if (outcome == 0) return Errc::ok;  // the old bytes stay
-  auto bytes = std::make_unique_for_overwrite<std::byte[]>(request.length);
-  std::memset(bytes.get(), outcome == 1 ? 0 : 0x5a, request.length);
+  std::unique_ptr<std::byte[]> bytes;
+  if (outcome == 1) {
+    bytes = std::make_unique_for_overwrite<std::byte[]>(request.length);
+    std::memset(bytes.get(), 0x5a, request.length);
+  }
   add_unflushed(request.offset, std::move(bytes), request.length);
   return Errc::ok;
 }
@@ -260,21 +303,21 @@ void SimDisk::power_off() {
   simulator_.trace().event("disk.power_off", unflushed_.size(), operations_.size());
   // Completed ones first, in order: whatever stays of a later write lies over what stays of an earlier one. Since each
   // may be lost, this covers every order.
-  for (const Unflushed& write : unflushed_) crash_write(write.offset, write.span(), true);
+  for (const Unflushed& write : unflushed_) crash_write(write.offset, write.bytes.get(), write.size, true);
   for (const Unflushed& write : unflushed_) release_cached(write.offset, write.size);
   unflushed_.clear();
   for (auto& [number, operation] : operations_) {
     if (operation->power_failed) continue;
     if (operation->request.op == IoRequest::Op::write) {
       const auto bytes = gather(operation->request);
-      crash_write(operation->request.offset, {bytes.get(), operation->request.length}, false);
+      crash_write(operation->request.offset, bytes.get(), operation->request.length, false);
     }
     operation->power_failed = true;
     loop_->arm_in(operation->timer, nanoseconds(1));
   }
 }
 
-void SimDisk::crash_write(uint64_t offset, std::span<const std::byte> bytes, bool completed) {
+void SimDisk::crash_write(uint64_t offset, const std::byte* bytes, size_t size, bool completed) {
   enum class Fate : uint8_t { kept, lost, torn };
   Fate fate{};
   switch (faults_.crash_style) {
@@ -291,33 +334,35 @@ void SimDisk::crash_write(uint64_t offset, std::span<const std::byte> bytes, boo
   switch (fate) {
     case Fate::kept:
       ++stats_.crash_kept;
-      media_.write(offset, bytes);
+      put(media_, offset, bytes, size);
       break;
     case Fate::lost:
       ++stats_.crash_lost;
       break;
     case Fate::torn:
       ++stats_.crash_torn;
-      write_some_sectors(offset, bytes);
+      write_some_sectors(offset, bytes, size);
       break;
   }
 }
 
-void SimDisk::write_some_sectors(uint64_t offset, std::span<const std::byte> bytes) {
-  const size_t sector = faults_.tear_bytes;
-  const size_t count = bytes.size() / sector;
+void SimDisk::write_some_sectors(uint64_t offset, const std::byte* bytes, size_t size) {
+  std::array<std::byte, DiskImage::kPageBytes> sector_bytes;
+  const auto sector = std::span(sector_bytes).first(faults_.tear_bytes);
+  const size_t count = size / sector.size();
   const uint64_t shape = rng_.below(3);  // the first ones, the last ones, any
   const size_t cut = rng_.below(count + 1);
   for (size_t i = 0; i < count; ++i) {
     const bool kept = shape == 0 ? i < cut : shape == 1 ? i >= cut : rng_.chance(1, 2);
     if (!kept) continue;
     if (faults_.tear_to_garbage && rng_.chance(1, 16)) {
-      std::array<std::byte, 4096> garbage;
-      rng_.fill(std::span(garbage).first(sector));
-      media_.write(offset + i * sector, std::span(garbage).first(sector));
+      rng_.fill(sector);
+    } else if (bytes == nullptr) {
+      std::memset(sector.data(), 0, sector.size());
     } else {
-      media_.write(offset + i * sector, bytes.subspan(i * sector, sector));
+      std::memcpy(sector.data(), bytes + i * sector.size(), sector.size());
     }
+    media_.write(offset + i * sector.size(), sector);
   }
 }
 

@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -64,6 +65,8 @@ class SimDisk final : public engine::BlockDevice {
 
   DiskFaults& faults() { return faults_; }
   const Stats& stats() const { return stats_; }
+  // Pages of lost and misdirected writes since the last call.
+  uint64_t take_lied_pages() { return std::exchange(lied_pages_, 0); }
   size_t in_flight() const { return operations_.size(); }
 
   // Flips one random bit in a random written page of [begin, end), on the medium and in the cache. The page's offset,
@@ -79,10 +82,9 @@ class SimDisk final : public engine::BlockDevice {
   struct Unflushed {
     uint64_t completion = 0;  // its number in the order of completions
     uint64_t offset = 0;
-    std::unique_ptr<std::byte[]> bytes;
+    std::unique_ptr<std::byte[]> bytes;  // null: zeroes
     size_t size = 0;
     bool doomed = false;  // a failed flush covered it: no later one makes it durable
-    std::span<const std::byte> span() const { return {bytes.get(), size}; }
   };
 
   static void on_timer(void* operation);
@@ -96,18 +98,20 @@ class SimDisk final : public engine::BlockDevice {
   bool strikes(uint32_t ppm) { return ppm != 0 && rng_.chance(ppm, 1'000'000); }
   bool may_lie(const engine::IoRequest& request) const;
   void add_unflushed(uint64_t offset, std::unique_ptr<std::byte[]> bytes, size_t size);
+  static void put(DiskImage& image, uint64_t offset, const std::byte* bytes, size_t size);
   // Puts it on the medium and forgets it in the cache.
   void make_durable(const Unflushed& write);
   void release_cached(uint64_t offset, size_t size);
   // What a crash does to one write.
-  void crash_write(uint64_t offset, std::span<const std::byte> bytes, bool completed);
-  void write_some_sectors(uint64_t offset, std::span<const std::byte> bytes);
+  void crash_write(uint64_t offset, const std::byte* bytes, size_t size, bool completed);
+  void write_some_sectors(uint64_t offset, const std::byte* bytes, size_t size);
 
   SimLoop* loop_;
   Simulator& simulator_;
   SeededRng rng_;
   DiskFaults faults_;
   Stats stats_;
+  uint64_t lied_pages_ = 0;
   bool powered_ = true;
 
   DiskImage media_;  // on stable storage
@@ -115,6 +119,7 @@ class SimDisk final : public engine::BlockDevice {
   // counts the unflushed writes that cover it.
   DiskImage cache_;
   std::vector<uint32_t> cached_;
+  std::vector<bool> written_;         // pages that have ever been written: the others don't exist on a sparse file
   std::vector<Unflushed> unflushed_;  // in the order of completion
   uint64_t completions_ = 0;
 

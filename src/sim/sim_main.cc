@@ -145,7 +145,7 @@ int main(int argc, char** argv) {
   // than the simulation.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
   ::mallopt(M_TRIM_THRESHOLD, -1);
-  log::setup(arguments.trace ? log::Level::debug : log::Level::error, log::Format::text);
+  log::setup(arguments.trace ? log::Level::debug : log::Level::off, log::Format::text);
   for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) ::signal(number, &on_fatal_signal);
 
   auto arena = mem::Arena::create(kArenaBytes);
