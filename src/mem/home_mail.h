@@ -15,7 +15,7 @@ class HomeMail final : public ForeignFree {
   HomeMail(Reactor& reactor, Pool& pool) : pool_(pool), stack_(reactor, &deliver, &pool) {
     pool.set_foreign_free(this);
   }
-  // Nobody else uses the pool's blocks any more, and the reactor doesn't run.
+  // Nobody else uses the pool's blocks any more. On the reactor's thread or while it doesn't run.
   ~HomeMail() override { pool_.set_foreign_free(nullptr); }
 
   void send_home(Block* block) noexcept override { stack_.push(block); }

@@ -23,14 +23,15 @@ namespace cairn {
 template <typename Message>
 class Mailbox {
  public:
-  // `deliver` runs on the receiver's thread. Made before and destroyed after both threads use it; what wasn't delivered
-  // is destroyed with it.
+  // `deliver` runs on the receiver's thread. Destroyed when the sender is done with it, on the receiver's thread or
+  // while that doesn't run, before the receiver is; what wasn't delivered is destroyed with it.
   Mailbox(Reactor& receiver, size_t capacity, std::move_only_function<void(Message)> deliver)
       : receiver_(receiver), deliver_(std::move(deliver)), slots_(std::bit_ceil(capacity)), doorbell_(*this) {
     ASSERT(capacity > 0);
   }
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
+  ~Mailbox() { receiver_.forget(doorbell_); }
 
   // The sender's thread. False when the receiver is that far behind.
   bool try_send(Message& message) {

@@ -91,12 +91,9 @@ Reactor::~Reactor() {
   wake_ups_.reset();
   ring_.reset();
   while (lingering_ != nullptr) delete lingering_;
-  for (RemoteWork* work = remote_.take(); work != nullptr;) {
-    RemoteWork* next = work->next;
-    if (auto* posted = work->run == &PostedFunction::run_and_free ? static_cast<PostedFunction*>(work) : nullptr) {
-      delete posted;
-    }
-    work = next;
+  remote_.fetch();
+  while (RemoteWork* work = remote_.pop()) {
+    if (work->run == &PostedFunction::run_and_free) delete static_cast<PostedFunction*>(work);
   }
 }
 
@@ -188,11 +185,8 @@ size_t Reactor::poll_sources() {
 
 size_t Reactor::run_remote() {
   size_t count = 0;
-  for (RemoteWork* work = remote_.take(); work != nullptr; ++count) {
-    RemoteWork* next = work->next;
-    work->run(*work);
-    work = next;
-  }
+  remote_.fetch();
+  for (; RemoteWork* work = remote_.pop(); ++count) work->run(*work);
   return count;
 }
 

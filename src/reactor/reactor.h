@@ -101,8 +101,10 @@ class Reactor final : public Loop {
   // From any thread: run this on the reactor's. For control work: each counts as a hop
   // (reactor_cross_thread_hops_total).
   void post_from_any_thread(std::move_only_function<void()> function);
-  // The same without an allocation; `work` stays in place until it runs.
+  // The same without an allocation; `work` stays in place until it runs, or until forget() on the reactor's thread (or
+  // while it doesn't run).
   void enqueue(RemoteWork& work) noexcept { remote_.push(work); }
+  void forget(RemoteWork& work) noexcept { remote_.forget(work); }
 
   // --- For sockets, devices and the like, on the reactor's thread ---
 

@@ -211,9 +211,37 @@ TEST(Mailbox, HoldsExactlyItsCapacityAndDestroysWhatWasNotDelivered) {
     for (int i = 0; i < 4; ++i) EXPECT_TRUE(mailbox.try_send(std::shared_ptr<int>(kept)));
     EXPECT_FALSE(mailbox.try_send(std::shared_ptr<int>(kept)));
     EXPECT_EQ(kept.use_count(), 5);
-    world.reactor.reset();  // the doorbell is still in its queue
   }
   EXPECT_EQ(kept.use_count(), 1);
+  // Its doorbell is not in the reactor's queue any more.
+  world.reactor->run_task(&sleep_a_while, world.reactor.get(), 1);
+}
+
+// What runs may take others out of the queue that would run next.
+TEST(Remote, WorkCanBeForgottenAtAnyTime) {
+  World world(Mode::economy);
+  struct Work final : RemoteWork {
+    Work(Reactor* r, std::string* l, char n) : RemoteWork(&run_it), reactor(r), log(l), name(n) {}
+    static void run_it(RemoteWork& work) {
+      auto& self = static_cast<Work&>(work);
+      self.log->push_back(self.name);
+      if (self.victim != nullptr) self.reactor->forget(*self.victim);
+      self.victim = nullptr;
+    }
+    Reactor* reactor;
+    std::string* log;
+    char name;
+    Work* victim = nullptr;
+  };
+  std::string log;
+  Work a(world.reactor.get(), &log, 'a'), b(world.reactor.get(), &log, 'b'), c(world.reactor.get(), &log, 'c'),
+      d(world.reactor.get(), &log, 'd');
+  for (Work* work : {&a, &b, &c, &d}) world.reactor->enqueue(*work);
+  a.victim = &c;
+  world.reactor->forget(b);
+  world.reactor->forget(b);
+  world.reactor->run_task(&sleep_a_while, world.reactor.get(), 1);
+  EXPECT_EQ(log, "ad");
 }
 
 struct Item {

@@ -31,8 +31,8 @@ void RemoteQueue::wake() noexcept {
   ASSERT(n == sizeof one);
 }
 
-RemoteWork* RemoteQueue::take() noexcept {
-  if (head_.load(std::memory_order_relaxed) == nullptr) return nullptr;
+void RemoteQueue::fetch() noexcept {
+  if (head_.load(std::memory_order_relaxed) == nullptr) return;
   RemoteWork* newest_first = head_.exchange(nullptr);
   RemoteWork* oldest_first = nullptr;
   while (newest_first != nullptr) {
@@ -41,7 +41,25 @@ RemoteWork* RemoteQueue::take() noexcept {
     oldest_first = newest_first;
     newest_first = next;
   }
-  return oldest_first;
+  RemoteWork** end = &fetched_;
+  while (*end != nullptr) end = &(*end)->next;
+  *end = oldest_first;
+}
+
+RemoteWork* RemoteQueue::pop() noexcept {
+  RemoteWork* first = fetched_;
+  if (first != nullptr) fetched_ = first->next;
+  return first;
+}
+
+void RemoteQueue::forget(RemoteWork& work) noexcept {
+  fetch();
+  for (RemoteWork** link = &fetched_; *link != nullptr; link = &(*link)->next) {
+    if (*link == &work) {
+      *link = work.next;
+      return;
+    }
+  }
 }
 
 }  // namespace cairn

@@ -33,9 +33,13 @@ class RemoteQueue {
   void push(RemoteWork& work) noexcept;
   void wake() noexcept;
 
-  // The reactor's thread. Takes all, in the order of pushing (linked by `next`), or nullptr.
-  RemoteWork* take() noexcept;
-  bool empty() const noexcept { return head_.load() == nullptr; }
+  // The reactor's thread, or none while the reactor doesn't run:
+  // Fetches what has been pushed; afterwards pop() gives it out, oldest first, then nullptr.
+  void fetch() noexcept;
+  RemoteWork* pop() noexcept;
+  // Takes `work` out again, if it is in here: its owner goes.
+  void forget(RemoteWork& work) noexcept;
+  bool empty() const noexcept { return fetched_ == nullptr && head_.load() == nullptr; }
   // Between prepare_sleep() and end_sleep(), a push makes event_fd() readable. Dekker's pattern: the sleeper announces
   // itself and then looks at the queue; the pusher pushes and then looks for sleepers; so one of them sees the other.
   // (Sequentially consistent operations rather than fences: ThreadSanitizer understands them.)
@@ -48,6 +52,7 @@ class RemoteQueue {
   alignas(64) std::atomic<RemoteWork*> head_{nullptr};
   alignas(64) std::atomic<bool> sleeping_{false};
   Fd event_;
+  RemoteWork* fetched_ = nullptr;  // oldest first
 };
 
 }  // namespace cairn

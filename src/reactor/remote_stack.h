@@ -23,8 +23,11 @@ class RemoteStack {
       : reactor_(reactor), deliver_(deliver), argument_(argument), visit_(*this) {}
   RemoteStack(const RemoteStack&) = delete;
   RemoteStack& operator=(const RemoteStack&) = delete;
-  // Nobody gives any more, and the reactor doesn't run. Delivers what is left.
-  ~RemoteStack() { (void)deliver_all(); }
+  // Nobody gives any more. On the reactor's thread or while it doesn't run. Delivers what is left.
+  ~RemoteStack() {
+    reactor_.forget(visit_);
+    (void)deliver_all();
+  }
 
   // Any thread.
   void push(T* item) noexcept {
