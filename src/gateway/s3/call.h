@@ -22,9 +22,9 @@ namespace cairn::s3 {
 struct Settings {
   std::string region = "us-east-1";
   // Buckets may be named by the host: bucket.DOMAIN.
-  std::vector<std::string> domains;
+  std::vector<std::string> domains{};
   // What a proxy in front of us is called: accepted in place of Host in signatures.
-  std::vector<std::string> public_hosts;
+  std::vector<std::string> public_hosts{};
   std::string host_id = "cairn";          // <HostId> of errors
   Duration request_time = seconds(3600);  // deadline of a whole request
 };
