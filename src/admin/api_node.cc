@@ -57,6 +57,9 @@ json problems_of(const NodeStatus& status) {
       }
     }
   }
+  for (const auto& group : status.groups) {
+    if (group.health != "ok") problems.push_back(fmt::format("group {}: {}", group.id, group.health));
+  }
   return problems;
 }
 
@@ -78,7 +81,8 @@ json to_json(const NodeStatus& status) {
                       {"shard", group.shard},
                       {"last_index", group.last_index},
                       {"applied_index", group.applied_index},
-                      {"role", group.role}});
+                      {"role", group.role},
+                      {"health", group.health}});
   }
   json gateways = json::array();
   for (const auto& gateway : status.gateways) {

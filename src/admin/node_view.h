@@ -44,7 +44,8 @@ struct GroupStatus {
   uint32_t shard = 0;
   uint64_t last_index = 0;
   uint64_t applied_index = 0;
-  std::string role;
+  std::string role;    // "leader", "stopped"
+  std::string health;  // "ok", or why not
 };
 
 struct GatewayStatus {
