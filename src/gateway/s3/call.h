@@ -25,7 +25,10 @@ struct Settings {
   std::vector<std::string> domains{};
   // What a proxy in front of us is called: accepted in place of Host in signatures.
   std::vector<std::string> public_hosts{};
-  std::string host_id = "cairn";          // <HostId> of errors
+  std::string host_id = "cairn";  // <HostId> of errors
+  // Clients and proxies give up on a silent connection after a minute or so: what takes longer than this answers 200
+  // and blanks at once, and the outcome later.
+  Duration patience = seconds(5);
   Duration request_time = seconds(3600);  // deadline of a whole request
 };
 

@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kDeclaration = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 
 Task<void> wait_a_while(Call& call, Event& done) {
-  Deadline patience(call.environment.loop, call.environment.loop.now() + kPatience);
+  Deadline patience(call.environment.loop, call.environment.loop.now() + call.environment.settings.patience);
   (void)co_await done.wait(patience.token());
 }
 

@@ -1,6 +1,6 @@
-// Answers to operations that may take minutes (completing an upload, copying): the status and blanks are sent after a
-// few seconds, as S3 does, so that neither client nor proxy gives up on a silent connection. What comes then is the
-// result's document or, still under status 200, an <Error> document; the SDKs know to look.
+// Answers to operations that may take minutes (completing an upload, copying): the status and blanks are sent after
+// Settings::patience, as S3 does, so that neither client nor proxy gives up on a silent connection. What comes then is
+// the result's document or, still under status 200, an <Error> document; the SDKs know to look.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,6 @@
 #include "reactor/sync.h"
 
 namespace cairn::s3 {
-
-inline constexpr Duration kPatience = seconds(5);
 
 namespace detail {
 

@@ -9,20 +9,14 @@
 #include "gateway/s3/attributes.h"
 #include "gateway/s3/checksum.h"
 #include "gateway/s3/conditions.h"
+#include "gateway/s3/late_answer.h"
 #include "gateway/s3/list_parameters.h"
 #include "gateway/s3/names.h"
 #include "gateway/s3/xml_request.h"
 #include "gateway/s3/xml_response.h"
-#include "reactor/deadline.h"
-#include "reactor/scope.h"
-#include "reactor/sync.h"
 
 namespace cairn::s3 {
 namespace {
-
-// Clients and proxies give up on a silent connection after a minute or so; a completion that takes longer than this
-// answers 200 and blanks at once and the outcome later, as S3 does.
-constexpr Duration kPatience = seconds(5);
 
 std::string upload_id_of(const Call& call) { return std::string(parameter(call.query, "uploadId")); }
 
@@ -142,55 +136,24 @@ Task<S3Result<object::ObjectStore::Completion>> prepare(Call& call, std::string 
   co_return completion;
 }
 
-struct Completing {
-  Call& call;
-  std::string upload_id;
-  object::ObjectStore::Completion completion;
-  Event done;
-  std::optional<Result<object::ObjectInfo>> result;
-};
-
-Task<void> run_completion(Completing* work) {
-  work->result.emplace(co_await work->call.store().complete_upload(work->call.bucket, work->call.key, work->upload_id,
-                                                                   std::move(work->completion), work->call.context()));
-  work->done.set();
-}
-
 S3Error completion_error(const Error& error) {
   if (error.code() == Errc::invalid_argument) return S3Error(Code::InvalidPart);
   return to_s3_error(error);
 }
 
-std::string render_outcome(const Call& call, const Result<object::ObjectInfo>& result, bool declaration) {
-  const std::string location = fmt::format("http://{}{}", call.request.host(), call.request.path());
-  return render_complete_upload(location, call.bucket, call.key, result->etag, result->checksum, declaration);
-}
+struct Completing {
+  Call& call;
+  std::string upload_id;
+  object::ObjectStore::Completion completion;
+};
 
-// Answers 200 and keeps the connection alive with blanks until the outcome is known.
-Answer answer_late(Call& call, Completing& work) {
-  static constexpr std::string_view kDeclaration = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
-  call.response.set_status(200);
-  call.response.set_header("Content-Type", "application/xml");
-  bool connected = (co_await call.response.begin_chunked()).has_value() &&
-                   (co_await call.response.write(std::string(kDeclaration))).has_value();
-  while (!work.done.is_set()) {
-    if (connected) {
-      connected =
-          (co_await call.response.write(std::string(" "))).has_value() && (co_await call.response.flush()).has_value();
-    }
-    Deadline patience(call.environment.loop, call.environment.loop.now() + kPatience);
-    (void)co_await work.done.wait(patience.token());
-  }
-  if (!connected) co_return S3Result<void>();
-  std::string document;
-  if (*work.result) {
-    document = render_outcome(call, *work.result, false);
-  } else {
-    document = render_error(completion_error(work.result->error()), call.resource(), call.request_id, call.host_id);
-    document.erase(0, kDeclaration.size());
-  }
-  if ((co_await call.response.write(std::move(document))).has_value()) (void)co_await call.response.finish();
-  co_return S3Result<void>();
+Task<S3Result<std::string>> run_completion(Completing* work) {
+  Call& call = work->call;
+  const auto info = co_await call.store().complete_upload(call.bucket, call.key, work->upload_id,
+                                                          std::move(work->completion), call.context());
+  if (!info) co_return completion_error(info.error());
+  const std::string location = fmt::format("http://{}{}", call.request.host(), call.request.path());
+  co_return render_complete_upload(location, call.bucket, call.key, info->etag, info->checksum, true);
 }
 
 }  // namespace
@@ -249,21 +212,8 @@ Answer complete_upload(Call& call) {
   CO_TRY(check_key(call.key));
   const std::string upload_id = upload_id_of(call);
   CO_TRY(auto completion, co_await prepare(call, upload_id));
-  Completing work{call, upload_id, std::move(completion), Event(call.environment.loop), std::nullopt};
-  Scope scope(call.environment.loop);
-  scope.spawn(&run_completion, &work);
-  {
-    Deadline patience(call.environment.loop, call.environment.loop.now() + kPatience);
-    (void)co_await work.done.wait(patience.token());
-  }
-  if (!work.done.is_set()) {
-    auto answered = co_await answer_late(call, work);
-    co_await scope.join();
-    co_return answered;
-  }
-  co_await scope.join();
-  if (!*work.result) co_return completion_error(work.result->error());
-  co_return co_await send_xml(call, render_outcome(call, *work.result, true));
+  Completing work{call, upload_id, std::move(completion)};
+  co_return co_await answer_late(call, &run_completion, &work);
 }
 
 Answer abort_upload(Call& call) {
