@@ -61,14 +61,14 @@ Error newer_error(const Head& head) {
 Error foreign_error(const Head& head) {
   return Error(Errc::already_exists,
                fmt::format("the device holds data that isn't Cairn's (first non-zero byte at offset {}): if nobody "
-                           "needs it, clear its first MiB or format with force",
+                           "needs it, clear its first MiB",
                            *head.first_nonzero));
 }
 
 Error damaged_error() {
   return Error(Errc::corrupt,
                "both copies of the device header are damaged: this was a Cairn device, look at its cables, cache and "
-               "log before giving it up; to use it anew, format with force");
+               "log before giving it up; to use it anew, clear its first MiB");
 }
 
 // Whether formatting may overwrite what is there.

@@ -86,7 +86,7 @@ TEST_F(DeviceFormatTest, RefusesWhatIsNotItsOwn) {
   const Refusal cases[] = {
       {"file system", [](auto& bytes) { bytes[1024 + 56] = std::byte{0x53}; }, Errc::already_exists, "offset 1080"},
       {"last byte of the first MiB", [](auto& bytes) { bytes[kMiB - 1] = std::byte{1}; }, Errc::already_exists,
-       "force"},
+       "clear its first MiB"},
   };
   for (const Refusal& c : cases) {
     SCOPED_TRACE(c.name);
