@@ -174,10 +174,10 @@ class TwoReactors(suite.NodeTest):
         bodies = {f"k{n}": payload.make(n, n * 40_000 + 1) for n in range(24)}
 
         def put(item):
-            self.node.s3().put(self.bucket, item[0], item[1])
+            self.s3.put(self.bucket, item[0], item[1])
 
         def get(item):
-            return self.node.s3().get(self.bucket, item[0]).body == item[1]
+            return self.s3.get(self.bucket, item[0]).body == item[1]
 
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             list(pool.map(put, bodies.items()))

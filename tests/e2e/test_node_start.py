@@ -29,6 +29,15 @@ def put_head(node, bucket, key, size):
     return "\r\n".join([f"PUT /{bucket}/{key} HTTP/1.1", *(f"{n}: {v}" for n, v in headers.items()), "", ""]).encode()
 
 
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
 class Alone(unittest.TestCase):
     """Tests that start their own nodes."""
 
@@ -65,15 +74,15 @@ class Alone(unittest.TestCase):
 class Life(Alone):
     def test_another_number_of_reactors_finds_the_same_data(self):
         node = self.make_node(settings={"reactors": 1}).start()
-        node.s3().create_bucket("b")
+        node.s3().create_bucket("bucket")
         objects = {f"key {n}": payload.make(n, n * 70_000 + 1) for n in range(20)}
         for key, body in objects.items():
-            node.s3().put("b", key, body)
+            node.s3().put("bucket", key, body)
         for reactors in (2, 1):
             node.settings["reactors"] = reactors
             node.restart()
             for key, body in objects.items():
-                self.assertEqual(node.s3().get("b", key).body, body, key)
+                self.assertEqual(node.s3().get("bucket", key).body, body, key)
 
     def test_hangup_is_ignored(self):
         node = self.make_node().start()
@@ -83,11 +92,11 @@ class Life(Alone):
 
     def test_a_stop_lets_an_upload_finish(self):
         node = self.make_node().start()
-        node.s3().create_bucket("b")
+        node.s3().create_bucket("bucket")
         body = payload.make(5, 8 * MIB)
         connection = socket.create_connection(node.address)
         self.addCleanup(connection.close)
-        connection.sendall(put_head(node, "b", "slow", len(body)) + body[: 4 * MIB])
+        connection.sendall(put_head(node, "bucket", "slow", len(body)) + body[: 4 * MIB])
         time.sleep(0.3)  # the node has the request; not a measurement
         node.process.send_signal(signal.SIGTERM)
         time.sleep(0.3)
@@ -97,23 +106,23 @@ class Life(Alone):
         self.assertEqual(node.process.wait(30), 0)
         node.process = None
         node.start()
-        self.assertEqual(node.s3().get("b", "slow").body, body)
+        self.assertEqual(node.s3().get("bucket", "slow").body, body)
 
     def test_a_stop_does_not_wait_for_ever(self):
         node = self.make_node(settings={"stop.timeout": "1s"}).start()
-        node.s3().create_bucket("b")
+        node.s3().create_bucket("bucket")
         connection = socket.create_connection(node.address)
         self.addCleanup(connection.close)
-        connection.sendall(put_head(node, "b", "never", 1000) + b"x")
+        connection.sendall(put_head(node, "bucket", "never", 1000) + b"x")
         time.sleep(0.3)
         self.assertEqual(node.stop(), 0)
 
     def test_a_second_signal_ends_it_at_once(self):
         node = self.make_node(settings={"stop.timeout": "1h"}).start()
-        node.s3().create_bucket("b")
+        node.s3().create_bucket("bucket")
         connection = socket.create_connection(node.address)
         self.addCleanup(connection.close)
-        connection.sendall(put_head(node, "b", "never", 1000) + b"x")
+        connection.sendall(put_head(node, "bucket", "never", 1000) + b"x")
         time.sleep(0.3)
         node.process.send_signal(signal.SIGTERM)
         with self.assertRaises(subprocess.TimeoutExpired):
@@ -122,7 +131,7 @@ class Life(Alone):
         self.assertEqual(node.process.wait(10), -signal.SIGTERM)
         node.process = None
         node.start()
-        self.assertEqual(node.s3().request("HEAD", "b").status, 200)
+        self.assertEqual(node.s3().request("HEAD", "bucket").status, 200)
 
 
 class Refusals(Alone):
@@ -168,9 +177,14 @@ class Refusals(Alone):
         node = self.make_node().start()
         self.assertEqual(node.stop(), 0)
         with open(node.data / "device0", "r+b") as device:
-            for offset in (0, MIB // 2):  # both copies of the header: its version stands behind the magic
-                device.seek(offset + 8)
-                device.write((99).to_bytes(4, "little"))
+            for offset in (0, MIB // 2):  # both copies of the header
+                device.seek(offset)
+                header = bytearray(device.read(4096))
+                header[8:12] = (99).to_bytes(4, "little")  # the version; the checksum of the block follows it
+                header[12:16] = bytes(4)
+                header[12:16] = crc32c(header).to_bytes(4, "little")
+                device.seek(offset)
+                device.write(header)
         self.assert_refused(self.cairnd(data=node.data), "newer release", "99")
 
     def test_data_directory_of_a_newer_release(self):
