@@ -161,8 +161,8 @@ S3Result<Authorization> parse_presigned(const AuthRequest& request, const QueryP
 
   const std::string& expires = *get("X-Amz-Expires");
   const auto [end, problem] = std::from_chars(expires.data(), expires.data() + expires.size(), out.expires_s);
-  if (problem != std::errc() || end != expires.data() + expires.size() || out.expires_s < 0) {
-    return bad_query("X-Amz-Expires should be a number of seconds, not negative");
+  if (problem != std::errc() || end != expires.data() + expires.size() || out.expires_s < 1) {
+    return bad_query("X-Amz-Expires should be a number of seconds from 1 to 604800");
   }
   if (out.expires_s > kMaxExpirySeconds) {
     return bad_query(

@@ -150,6 +150,9 @@ TEST(SigV4, PresignedUrl) {
   const std::string longer = presigned_query("604801");
   request.query = longer;
   EXPECT_EQ(outcome(check(request)), "AuthorizationQueryParametersError");
+  const std::string none = presigned_query("0");
+  request.query = none;
+  EXPECT_EQ(outcome(check(request)), "AuthorizationQueryParametersError");
   const std::string week = presigned_query("604800");
   request.query = week;
   EXPECT_EQ(outcome(check(request)), "SignatureDoesNotMatch");
