@@ -1,4 +1,4 @@
-// Core: what every part of one reactor's object layer works with, and the few things they all do.
+// Base and Core: what the parts of one reactor's object layer work with, and the few things they all do.
 #pragma once
 
 #include <string>
@@ -19,20 +19,26 @@ struct Identity {
   Id128 life;
 };
 
-struct Core {
+struct Base {
   Loop& loop;
   client::Client& client;
   const WallClock& wall;
-  Metrics& metrics;
-  Identity identity;
-  // Work that outlives the call that started it. Cancelled and joined by whoever owns the core.
+  // Work that outlives the call that started it. Cancelled and joined by its owner.
   Scope& background;
 
   client::CallContext call(const CallContext& context) const {
     return {.deadline = context.deadline, .cancel = context.cancel};
   }
   // For background work: nobody waits, so a single call may take its time, but not forever.
-  client::CallContext background_call() { return {.deadline = loop.now() + seconds(60), .cancel = background.token()}; }
+  client::CallContext background_call() const {
+    return {.deadline = loop.now() + seconds(60), .cancel = background.token()};
+  }
+};
+
+struct Core : Base {
+  Metrics& metrics;
+  Identity identity;
+
   // A short random pause, longer with each attempt, so that those who collided don't collide again.
   Task<Result<void>> pause(uint32_t attempt, CancelToken cancel) const;
 };

@@ -24,13 +24,13 @@ struct DataId {
   bool is_zero() const { return *this == DataId{}; }
 
   static DataId make(uint32_t session, uint64_t counter) {
-    DataId id;
+    DataId id{};
     for (size_t i = 0; i < 4; ++i) id.bytes[i] = static_cast<uint8_t>(session >> (24 - 8 * i));
     for (size_t i = 0; i < 8; ++i) id.bytes[4 + i] = static_cast<uint8_t>(counter >> (56 - 8 * i));
     return id;
   }
   static DataId of_chunk(engine::ChunkId chunk) {
-    DataId id;
+    DataId id{};
     for (size_t i = 0; i < id.bytes.size(); ++i) id.bytes[i] = chunk.bytes[i];
     return id;
   }
@@ -50,7 +50,7 @@ struct DataId {
 static_assert(sizeof(DataId) == 12);
 
 struct DataRef {
-  DataId id;
+  DataId id{};
   uint64_t size = 0;
 
   bool operator==(const DataRef&) const = default;

@@ -82,20 +82,20 @@ Task<void> DataSink::delete_all(std::shared_ptr<State> state) {
   (void)co_await state->window.take(kWindowBytes);
   state->window.give(kWindowBytes);
   const bool unsure = state->error && client::outcome_unknown(state->error->code());
-  const bool deleted = co_await delete_chunks(state->core, {.id = state->id, .size = state->size});
-  if (!deleted || unsure) state->session.leaked();
+  const Result<void> deleted = co_await delete_chunks(state->core, {.id = state->id, .size = state->size});
+  if (!deleted || unsure) {
+    LOG(debug, "data of an uncommitted writer stays for a sweep: {}",
+        deleted ? state->error->to_string() : deleted.error().to_string());
+    state->session.leaked();
+  }
   state->core.metrics.discarded.add();
 }
 
-Task<bool> delete_chunks(Core& core, DataRef data) {
+Task<Result<void>> delete_chunks(const Base& base, DataRef data) {
   for (uint32_t number = 0; number < data.chunk_count(); ++number) {
-    const Result<void> deleted = co_await core.client.chunk_delete(data.id.chunk(number), core.background_call());
-    if (!deleted) {
-      LOG(debug, "chunk {} not deleted: {}", data.id.chunk(number).to_string(), deleted.error().to_string());
-      co_return false;
-    }
+    CO_TRY(co_await base.client.chunk_delete(data.id.chunk(number), base.background_call()));
   }
-  co_return true;
+  co_return Result<void>{};
 }
 
 }  // namespace cairn::object

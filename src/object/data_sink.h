@@ -57,7 +57,7 @@ class DataSink {
   CallContext context_;
 };
 
-// Deletes chunks `first`.. of the data up to its end. True when all are gone.
-Task<bool> delete_chunks(Core& core, DataRef data);
+// Deletes all chunks of the data. Errors: of the first that could not be.
+Task<Result<void>> delete_chunks(const Base& base, DataRef data);
 
 }  // namespace cairn::object

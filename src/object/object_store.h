@@ -23,75 +23,75 @@ namespace cairn::object {
 
 struct CallContext {
   Time deadline = Time::never();
-  CancelToken cancel;
+  CancelToken cancel{};
 };
 
 struct BucketInfo {
-  std::string name;
-  std::string owner;  // access key that made it
+  std::string name{};
+  std::string owner{};  // access key that made it
   int64_t created_unix_ns = 0;
 };
 
 // A checksum that the client sent or asked for, kept and returned.
 struct Checksum {
-  std::string algorithm;  // "CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"
-  std::string value;      // base64, for composite ones with "-N"
+  std::string algorithm{};  // "CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"
+  std::string value{};      // base64, for composite ones with "-N"
   bool full_object = true;
 };
 
 // What travels with an object besides its bytes.
 struct Attributes {
-  std::string content_type;
+  std::string content_type{};
   // Other headers returned as they came: cache-control, content-disposition, content-encoding, content-language,
   // expires, in lower case.
-  std::map<std::string, std::string> headers;
-  std::map<std::string, std::string> user_metadata;  // without "x-amz-meta-", names in lower case
+  std::map<std::string, std::string> headers{};
+  std::map<std::string, std::string> user_metadata{};  // without "x-amz-meta-", names in lower case
 };
 
 struct PartInfo {
   uint32_t number = 0;
   uint64_t size = 0;
-  std::string etag;  // without quotes
+  std::string etag{};  // without quotes
   int64_t modified_unix_ns = 0;
-  std::optional<Checksum> checksum;
+  std::optional<Checksum> checksum{};
 };
 
 struct ObjectInfo {
-  std::string key;
+  std::string key{};
   uint64_t size = 0;
-  std::string etag;  // without quotes
+  std::string etag{};  // without quotes
   int64_t modified_unix_ns = 0;
-  Attributes attributes;
-  std::optional<Checksum> checksum;
-  std::vector<PartInfo> parts;  // of a multipart object, for GET ?partNumber
+  Attributes attributes{};
+  std::optional<Checksum> checksum{};
+  std::vector<PartInfo> parts{};  // of a multipart object, for GET ?partNumber
 };
 
 // Conditions on the object that stands under the key, checked atomically with the change.
 struct WriteConditions {
-  bool if_none_match_any = false;       // "If-None-Match: *" -> Errc::already_exists
-  std::optional<std::string> if_match;  // an ETag; else Errc::condition_failed, or not_found when there is no object
+  bool if_none_match_any = false;         // "If-None-Match: *" -> Errc::already_exists
+  std::optional<std::string> if_match{};  // an ETag; else Errc::condition_failed, or not_found when there is no object
 };
 
 struct ListQuery {
-  std::string prefix;
-  std::string delimiter;
-  std::string start_after;  // keys greater than this (marker, start-after or a decoded token)
+  std::string prefix{};
+  std::string delimiter{};
+  std::string start_after{};  // keys greater than this (marker, start-after or a decoded token)
   // Set when start_after is a common prefix that was already returned: everything below it is skipped.
   bool start_after_is_prefix = false;
   size_t max_keys = 1000;
 };
 
 struct ListResult {
-  std::vector<ObjectInfo> objects;  // key, size, etag, modified and checksum only
-  std::vector<std::string> common_prefixes;
+  std::vector<ObjectInfo> objects{};  // key, size, etag, modified and checksum only
+  std::vector<std::string> common_prefixes{};
   bool truncated = false;
-  std::string next;  // the last key or common prefix returned
+  std::string next{};  // the last key or common prefix returned
   bool next_is_prefix = false;
 };
 
 struct UploadInfo {
-  std::string key;
-  std::string upload_id;
+  std::string key{};
+  std::string upload_id{};
   int64_t initiated_unix_ns = 0;
 };
 
@@ -105,10 +105,10 @@ class Writer {
   // pipeline has room; errors of earlier writes surface here or at commit.
   virtual Task<Result<void>> write(mem::BufChain data) = 0;
   struct Commit {
-    std::string etag;
-    Attributes attributes;
-    std::optional<Checksum> checksum;
-    WriteConditions conditions;
+    std::string etag{};
+    Attributes attributes{};
+    std::optional<Checksum> checksum{};
+    WriteConditions conditions{};
   };
   // Durable and visible when it returns ok. Call once.
   virtual Task<Result<ObjectInfo>> commit(Commit commit) = 0;
@@ -162,9 +162,9 @@ class ObjectStore {
 
   // Multipart uploads. not_found with message "upload" when the id is unknown for this key.
   struct UploadOptions {
-    Attributes attributes;
-    std::string checksum_algorithm;  // empty: none asked for
-    std::string checksum_type;       // "COMPOSITE", "FULL_OBJECT" or empty
+    Attributes attributes{};
+    std::string checksum_algorithm{};  // empty: none asked for
+    std::string checksum_type{};       // "COMPOSITE", "FULL_OBJECT" or empty
   };
   virtual Task<Result<std::string>> create_upload(std::string bucket, std::string key, UploadOptions options,
                                                   CallContext context) = 0;
@@ -174,16 +174,16 @@ class ObjectStore {
                                                          uint32_t number, CallContext context) = 0;
   // Ascending by number, those greater than `after`, at most `limit`; `more` tells whether others follow.
   struct PartList {
-    std::vector<PartInfo> parts;
+    std::vector<PartInfo> parts{};
     bool more = false;
   };
   virtual Task<Result<PartList>> list_parts(std::string bucket, std::string key, std::string upload_id, uint32_t after,
                                             size_t limit, CallContext context) = 0;
   struct Completion {
-    std::vector<PartInfo> parts;  // number and etag as the client named them (checksum where it sent one)
-    std::string etag;
-    std::optional<Checksum> checksum;
-    WriteConditions conditions;
+    std::vector<PartInfo> parts{};  // number and etag as the client named them (checksum where it sent one)
+    std::string etag{};
+    std::optional<Checksum> checksum{};
+    WriteConditions conditions{};
   };
   // The parts named become the object, atomically; the others are discarded. A repeat of a completed upload with the
   // same parts returns the same result as long as the object stands. invalid_argument with message "part N" when a part
@@ -193,27 +193,27 @@ class ObjectStore {
   virtual Task<Result<void>> abort_upload(std::string bucket, std::string key, std::string upload_id,
                                           CallContext context) = 0;
   struct UploadQuery {
-    std::string prefix;
-    std::string delimiter;
-    std::string key_marker;
-    std::string upload_id_marker;
+    std::string prefix{};
+    std::string delimiter{};
+    std::string key_marker{};
+    std::string upload_id_marker{};
     size_t max_uploads = 1000;
   };
   struct UploadList {
-    std::vector<UploadInfo> uploads;  // by key, then by time
-    std::vector<std::string> common_prefixes;
+    std::vector<UploadInfo> uploads{};  // by key, then by time
+    std::vector<std::string> common_prefixes{};
     bool truncated = false;
-    std::string next_key_marker;
-    std::string next_upload_id_marker;
+    std::string next_key_marker{};
+    std::string next_upload_id_marker{};
   };
   virtual Task<Result<UploadList>> list_uploads(std::string bucket, UploadQuery query, CallContext context) = 0;
 
   // Access keys, kept in the system group. get_secret is cached for a few seconds.
   struct AccessKey {
-    std::string access_key;
-    std::string secret_key;
+    std::string access_key{};
+    std::string secret_key{};
     int64_t created_unix_ns = 0;
-    std::string note;
+    std::string note{};
   };
   virtual Task<Result<void>> put_access_key(AccessKey key, CallContext context) = 0;  // already_exists
   virtual Task<Result<AccessKey>> get_access_key(std::string access_key, CallContext context) = 0;

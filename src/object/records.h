@@ -16,21 +16,21 @@
 namespace cairn::object {
 
 struct BucketRecord {
-  Id128 id;
-  BucketInfo info;
+  Id128 id{};
+  BucketInfo info{};
 
   std::string encode() const;
   static Result<BucketRecord> decode(std::string_view bytes);
 };
 
 struct ObjectRecord {
-  DataRef data;  // size: of the whole object. With parts, the id names the part table.
-  std::string etag;
+  DataRef data{};  // size: of the whole object. With parts, the id names the part table.
+  std::string etag{};
   int64_t modified_unix_ns = 0;
-  Attributes attributes;
-  std::optional<Checksum> checksum;
+  Attributes attributes{};
+  std::optional<Checksum> checksum{};
   uint32_t part_count = 0;
-  Id128 upload;
+  Id128 upload{};
 
   // Without the parts.
   ObjectInfo to_info(std::string key) const;
@@ -40,9 +40,9 @@ struct ObjectRecord {
 
 struct TablePart {
   uint32_t number = 0;
-  DataRef data;
-  std::string etag;
-  std::optional<Checksum> checksum;
+  DataRef data{};
+  std::string etag{};
+  std::optional<Checksum> checksum{};
 
   PartInfo to_info(int64_t modified_unix_ns) const {
     return {
@@ -52,7 +52,7 @@ struct TablePart {
 
 // The parts of a multipart object, in order. 10,000 of them fit one batch.
 struct PartTable {
-  std::vector<TablePart> parts;
+  std::vector<TablePart> parts{};
 
   // invalid_argument when parts have checksums of different algorithms.
   Result<std::string> encode() const;
@@ -60,7 +60,7 @@ struct PartTable {
 };
 
 struct UploadRecord {
-  ObjectStore::UploadOptions options;
+  ObjectStore::UploadOptions options{};
   int64_t initiated_unix_ns = 0;
 
   std::string encode() const;
@@ -68,10 +68,10 @@ struct UploadRecord {
 };
 
 struct PartRecord {
-  DataRef data;
-  std::string etag;
+  DataRef data{};
+  std::string etag{};
   int64_t modified_unix_ns = 0;
-  std::optional<Checksum> checksum;
+  std::optional<Checksum> checksum{};
 
   std::string encode() const;
   static Result<PartRecord> decode(std::string_view bytes);
@@ -79,20 +79,20 @@ struct PartRecord {
 
 // An item of a group's delete queue: what the reaper has to remove. Several may be set.
 struct GarbageRecord {
-  std::vector<DataRef> data;
-  Id128 bucket;                 // of the following
-  std::optional<DataId> table;  // a part table: the data of its parts, then the table
-  Id128 upload;                 // an upload's part records,
-  bool upload_data = false;     // with the data they name
-  bool bucket_uploads = false;  // every upload of the bucket
+  std::vector<DataRef> data{};
+  Id128 bucket{};                 // of the following
+  std::optional<DataId> table{};  // a part table: the data of its parts, then the table
+  Id128 upload{};                 // an upload's part records,
+  bool upload_data = false;       // with the data they name
+  bool bucket_uploads = false;    // every upload of the bucket
 
   std::string encode() const;
   static Result<GarbageRecord> decode(std::string_view bytes);
 };
 
 struct SessionRecord {
-  Id128 owner;
-  Id128 life;
+  Id128 owner{};
+  Id128 life{};
   int64_t opened_unix_ns = 0;
 
   std::string encode() const;
