@@ -246,14 +246,19 @@ class Uploads(suite.NodeTest):
                 self.assertTrue(connection.closed_by_peer(), version)
 
     def test_transfer_encoding_chunked(self):
+        """An SDK with a stream sends aws-chunked inside HTTP's own chunks, and no Content-Length (P18)."""
         data = payload.make("te", 100_000)
+        crc = base64.b64encode(binascii.crc32(data).to_bytes(4, "big")).decode()
+        inner = chunked([data[:70_000], data[70_000:]], [("x-amz-checksum-crc32", crc)])
         target = f"/{self.bucket}/te"
-        headers = self.s3.signer.headers("PUT", target, (), {"host": self.s3.netloc, "transfer-encoding": "chunked",
-                                                              "x-amz-decoded-content-length": str(len(data))}, s3.UNSIGNED)
+        headers = self.s3.signer.headers("PUT", target, (), {
+            "host": self.s3.netloc, "transfer-encoding": "chunked", "content-encoding": "aws-chunked", "x-amz-trailer": "x-amz-checksum-crc32",
+            "x-amz-decoded-content-length": str(len(data))}, UNSIGNED_TRAILER)
         with raw.Connection(self.node.address) as connection:
             connection.send(raw.head("PUT", target, headers))
-            connection.send(chunked([data[:70_000], data[70_000:]]))
-            self.assertEqual(connection.response().status, 200)
+            connection.send(chunked([inner[:30_001], inner[30_001:]]))
+            reply = connection.response()
+            self.assertEqual(reply.status, 200, reply)
         self.assertEqual(self.s3.get(self.bucket, "te").body, data)
 
     def test_no_length_at_all(self):
