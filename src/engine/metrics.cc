@@ -48,7 +48,7 @@ ShardMetrics::ShardMetrics(Registry& registry, Id128 device, uint32_t shard)
       checkpoint_failures(
           labelled(registry, device, shard).counter("engine_checkpoint_failures_total", "Checkpoints that failed")),
       checkpoint_us(labelled(registry, device, shard)
-                        .registry.histogram("engine_checkpoint_us", "Duration of checkpoints",
+                        .registry.histogram("engine_checkpoint_seconds", "Duration of checkpoints",
                                             labelled(registry, device, shard).labels)),
       cache_bytes(labelled(registry, device, shard).gauge("engine_cache_bytes", "Bytes in the page cache")),
       dirty_bytes(labelled(registry, device, shard)

@@ -31,7 +31,8 @@ struct GroupMetrics {
   explicit GroupMetrics(Registry& registry)
       : proposals(registry.counter("replica_proposals_total", "Entries proposed to groups")),
         refused(registry.counter("replica_refused_total", "Writes refused before they were proposed")),
-        propose_us(registry.histogram("replica_propose_us", "From proposal to its end: durable, committed, applied")) {}
+        propose_us(
+            registry.histogram("replica_propose_seconds", "From proposal to its end: durable, committed, applied")) {}
 
   Counter& proposals;
   Counter& refused;

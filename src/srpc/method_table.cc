@@ -31,9 +31,10 @@ MethodEntry::MethodEntry(MethodId method_id, std::string_view method_name, Metho
                                      fmt::format("method=\"{}\"", name))),
       reply_bytes(
           registry.counter("srpc_server_reply_bytes_total", "Payload of replies", fmt::format("method=\"{}\"", name))),
-      queue_us(registry.histogram("srpc_server_queue_us", "From a request's first byte to the start of its handler",
+      queue_us(registry.histogram("srpc_server_queue_seconds",
+                                  "From a request's first byte to the start of its handler",
                                   fmt::format("method=\"{}\"", name))),
-      service_us(registry.histogram("srpc_server_service_us", "From the start of the handler to the answer",
+      service_us(registry.histogram("srpc_server_service_seconds", "From the start of the handler to the answer",
                                     fmt::format("method=\"{}\"", name))) {}
 
 void MethodTable::add(MethodId id, std::string_view name, MethodOptions options,
