@@ -206,13 +206,13 @@ Errc SimDisk::perform_write(Operation& operation) {
   }
   if (may_lie(request) && strikes(faults_.lost_write_ppm)) {
     ++stats_.lost_writes;
-    lied_pages_ += request.length / kBlockBytes;
+    stats_.lied_pages += request.length / kBlockBytes;
     return Errc::ok;
   }
   uint64_t offset = request.offset;
   if (may_lie(request) && strikes(faults_.misdirected_write_ppm)) {
     ++stats_.misdirected_writes;
-    lied_pages_ += request.length / kBlockBytes;
+    stats_.lied_pages += request.length / kBlockBytes;
     const uint64_t places = (faults_.lie_end - faults_.lie_begin - request.length) / kBlockBytes + 1;
     offset = faults_.lie_begin + rng_.below(places) * kBlockBytes;
   }

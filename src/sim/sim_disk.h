@@ -20,7 +20,6 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/rng.h"
@@ -43,6 +42,7 @@ class SimDisk final : public engine::BlockDevice {
     uint64_t slow = 0;
     uint64_t read_errors = 0, write_errors = 0, flush_errors = 0, full_errors = 0;
     uint64_t lost_writes = 0, misdirected_writes = 0, rotten_bits = 0;
+    uint64_t lied_pages = 0;                                               // of lost and misdirected writes
     uint64_t crashes = 0, crash_kept = 0, crash_lost = 0, crash_torn = 0;  // the last three: unflushed writes
   };
 
@@ -65,8 +65,6 @@ class SimDisk final : public engine::BlockDevice {
 
   DiskFaults& faults() { return faults_; }
   const Stats& stats() const { return stats_; }
-  // Pages of lost and misdirected writes since the last call.
-  uint64_t take_lied_pages() { return std::exchange(lied_pages_, 0); }
   size_t in_flight() const { return operations_.size(); }
 
   // Flips one random bit in a random written page of [begin, end), on the medium and in the cache. The page's offset,
@@ -111,7 +109,6 @@ class SimDisk final : public engine::BlockDevice {
   SeededRng rng_;
   DiskFaults faults_;
   Stats stats_;
-  uint64_t lied_pages_ = 0;
   bool powered_ = true;
 
   DiskImage media_;  // on stable storage

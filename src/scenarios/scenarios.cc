@@ -1,15 +1,17 @@
 #include <algorithm>
 #include <array>
 
-#include "sim/engine_scenario.h"
-#include "sim/kv_scenario.h"
-#include "sim/scenario.h"
+#include "scenarios/engine_scenario.h"
+#include "scenarios/kv_scenario.h"
+#include "scenarios/node_scenario.h"
+#include "scenarios/scenario.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 namespace {
 
 constexpr std::array kScenarios = {
     Scenario{"engine", "a shard through crashes, torn and lost writes, errors, rot, a full disk", &run_engine_scenario},
+    Scenario{"node", "a whole storage node with its object store, through crashes and stops", &run_node_scenario},
     Scenario{"kv", "the key-value machine over a store that forgets what was not flushed", &run_kv_scenario},
 };
 
@@ -22,4 +24,4 @@ const Scenario* find_scenario(std::string_view name) {
   return found == kScenarios.end() ? nullptr : found;
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

@@ -17,14 +17,14 @@
 #include "kv/memory_store.h"
 #include "mem/pool.h"
 #include "reactor/sync.h"
+#include "scenarios/engine_model.h"
+#include "scenarios/scenario.h"
 #include "sim/check.h"
-#include "sim/engine_model.h"
 #include "sim/fault_plan.h"
-#include "sim/scenario.h"
 #include "sim/sim_disk.h"
 #include "sim/simulator.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 // How big everything is: small, so that a seed takes milliseconds and everything fills up now and then.
 struct EngineSizes {
@@ -87,8 +87,11 @@ class EngineWorld {
   kv::MemoryStore store;
   EngineModel model;
 
-  // What may be damaged beyond repair so far: pages whose reads may say corrupt, and whether the journal may be.
-  uint64_t damaged_pages_max = 0;
+  // Damage beyond repair so far: how many pages may be reported as corrupt, and whether the journal may be.
+  uint64_t rotten_pages = 0;
+  uint64_t damaged_pages_max() const {
+    return rotten_pages + 2 * disk.stats().lied_pages;  // a misdirected write spoils two places
+  }
   bool journal_damage_possible = false;
   // The shard said so in this life: it takes no more writes.
   bool fenced = false;
@@ -115,4 +118,4 @@ class EngineWorld {
   std::vector<std::unique_ptr<Group>> groups_;
 };
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

@@ -1,8 +1,8 @@
-#include "sim/kv_model.h"
+#include "scenarios/kv_model.h"
 
 #include <algorithm>
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 uint64_t KvModel::append(const std::vector<kv::Mutation>& mutations) {
   ++last_;
@@ -63,4 +63,4 @@ bool same_items(const kv::ScanResult& a, const kv::ScanResult& b) {
          });
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

@@ -1,9 +1,9 @@
 // What a shard's answers must be, given the model.
 #pragma once
 
-#include "sim/engine_world.h"
+#include "scenarios/engine_world.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 // A read and its check. Checks that the answer is one that some moment of the call allows.
 Task<void> checked_read(EngineWorld& world, engine::ChunkId chunk, uint32_t offset, uint32_t length,
@@ -18,4 +18,4 @@ void check_usage(EngineWorld& world);
 // as corrupt only as far as faults explain it.
 Task<void> check_everything(EngineWorld& world);
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

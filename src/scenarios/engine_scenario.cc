@@ -1,12 +1,12 @@
-#include "sim/engine_scenario.h"
+#include "scenarios/engine_scenario.h"
 
 #include <algorithm>
 
-#include "sim/engine_checks.h"
-#include "sim/engine_workload.h"
-#include "sim/engine_world.h"
+#include "scenarios/engine_checks.h"
+#include "scenarios/engine_workload.h"
+#include "scenarios/engine_world.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 namespace {
 
 class EngineScenario {
@@ -93,13 +93,13 @@ void EngineScenario::power_off() {
   world_.power_off(killed ? CrashStyle::keep_completed : world_.plan.crash_style);
 }
 
-// Damage that only reading finds. Before it, the faults of lying writes are counted in.
+// Damage that only reading finds.
 void EngineScenario::damage_something() {
   const FaultPlan& plan = world_.plan;
   const auto layout = engine::ShardLayout::of(world_.extent());
   const auto rot = [&](uint64_t begin, uint64_t end, std::string_view name) {
     if (world_.disk.rot(begin, end) == world_.disk.size_bytes()) return;
-    ++world_.damaged_pages_max;
+    ++world_.rotten_pages;
     world_.coverage.hit(name);
   };
   if (plan.rot_data && world_.rng.chance(1, 2)) {
@@ -245,8 +245,6 @@ void EngineScenario::end_life() {
   }
   faults_off();
   world_.close();
-  // Lost and misdirected writes: each page of theirs, and of what they hit.
-  world_.damaged_pages_max += world_.disk.take_lied_pages() * 2;
   if (!world_.powered()) world_.power_on();
   damage_something();
 }
@@ -351,4 +349,4 @@ RunOutcome run_engine_scenario(const RunInput& input) {
   return scenario.run();
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

@@ -1,4 +1,4 @@
-#include "sim/page_pattern.h"
+#include "scenarios/page_pattern.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "engine/types.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 namespace {
 
 constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
@@ -68,4 +68,4 @@ PageClaim claim_of(std::span<const std::byte> page_start) {
   return {.known = known, .version = words[0], .page = page};
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

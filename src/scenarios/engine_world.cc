@@ -1,4 +1,4 @@
-#include "sim/engine_world.h"
+#include "scenarios/engine_world.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "kv/batch.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 using engine::Entry;
 using engine::EntryKind;
@@ -286,4 +286,4 @@ uint64_t EngineWorld::metric(std::string_view name) const {
   return 0;
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

@@ -1,4 +1,4 @@
-#include "sim/kv_scenario.h"
+#include "scenarios/kv_scenario.h"
 
 #include <algorithm>
 #include <map>
@@ -10,12 +10,12 @@
 #include "kv/kv_machine.h"
 #include "kv/memory_store.h"
 #include "reactor/scope.h"
+#include "scenarios/kv_model.h"
 #include "sim/check.h"
 #include "sim/fault_plan.h"
-#include "sim/kv_model.h"
 #include "sim/simulator.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 namespace {
 
 constexpr std::string_view kPrefix = "g1/";
@@ -299,4 +299,4 @@ RunOutcome run_kv_scenario(const RunInput& input) {
   return world.run();
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

@@ -1,10 +1,10 @@
-#include "sim/runner.h"
+#include "scenarios/runner.h"
 
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 RunnerResult run_seeds(const Scenario& scenario, const RunnerOptions& options, mem::Arena& arena,
                        const SeedListener& before_seed) {
@@ -61,4 +61,4 @@ std::string to_json(const RunnerResult& result, double seconds) {
   return json.dump(2);
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

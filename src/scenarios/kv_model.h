@@ -10,7 +10,7 @@
 #include "kv/kv_machine.h"
 #include "kv/ordered_store.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 class KvModel {
  public:
@@ -39,4 +39,4 @@ class KvModel {
 
 bool same_items(const kv::ScanResult& a, const kv::ScanResult& b);
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/time.h"
-#include "sim/scenario.h"
+#include "scenarios/scenario.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 struct RunnerOptions {
   uint64_t first_seed = 1;
@@ -49,4 +49,4 @@ RunnerResult run_seeds(const Scenario& scenario, const RunnerOptions& options, m
 std::string repeat_command(std::string_view scenario, uint64_t seed);
 std::string to_json(const RunnerResult& result, double seconds);
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

@@ -1,4 +1,4 @@
-#include "sim/engine_workload.h"
+#include "scenarios/engine_workload.h"
 
 #include <algorithm>
 #include <array>
@@ -7,9 +7,9 @@
 
 #include "base/assert.h"
 #include "kv/batch.h"
-#include "sim/engine_checks.h"
+#include "scenarios/engine_checks.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 using engine::EntryKind;
 using engine::kPageBytes;
@@ -283,8 +283,8 @@ Task<void> EngineWorkload::checkpoint(SeededRng&) {
   if (outcome || !world_.powered() || stop_->cancelled()) co_return;
   const FaultPlan& plan = world_.plan;
   world_.check.that(plan.write_errors || plan.flush_errors || plan.sparse_full || plan.store_errors ||
-                        plan.store_busy || plan.read_errors || world_.damaged_pages_max > 0,
+                        plan.store_busy || plan.read_errors || world_.damaged_pages_max() > 0,
                     "a checkpoint failed without a cause: {}", outcome.error().to_string());
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

@@ -1,10 +1,10 @@
-#include "sim/runner.h"
+#include "scenarios/runner.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 namespace {
 
 struct RunnerTest : ::testing::Test {
@@ -75,9 +75,17 @@ TEST_P(SabotageTest, IsFound) {
   EXPECT_EQ(result.failures.size(), 1u);
 }
 
+INSTANTIATE_TEST_SUITE_P(Engine, SabotageTest,
+                         ::testing::Values(SabotageCase{"engine", Sabotage::disk_lies_about_flush},
+                                           SabotageCase{"engine", Sabotage::store_lies_about_flush},
+                                           SabotageCase{"engine", Sabotage::forget_a_write},
+                                           SabotageCase{"engine", Sabotage::resurrect_deletes}));
 INSTANTIATE_TEST_SUITE_P(Kv, SabotageTest,
                          ::testing::Values(SabotageCase{"kv", Sabotage::store_lies_about_flush},
                                            SabotageCase{"kv", Sabotage::skip_entry}));
+INSTANTIATE_TEST_SUITE_P(Node, SabotageTest,
+                         ::testing::Values(SabotageCase{"node", Sabotage::disk_lies_about_flush},
+                                           SabotageCase{"node", Sabotage::store_lies_about_flush}));
 
 }  // namespace
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

@@ -1,10 +1,10 @@
-#include "sim/engine_model.h"
+#include "scenarios/engine_model.h"
 
 #include <algorithm>
 
 #include "base/assert.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 using engine::EntryKind;
 using engine::kPageBytes;
@@ -111,4 +111,4 @@ void EngineModel::note(OpenRead& read) const {
   }
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

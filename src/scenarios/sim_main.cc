@@ -19,12 +19,12 @@
 
 #include "base/log.h"
 #include "base/time.h"
-#include "sim/runner.h"
+#include "scenarios/runner.h"
 
 namespace {
 
 using namespace cairn;
-using namespace cairn::sim;
+using namespace cairn::scenarios;
 
 // What to print when the process dies. Written before each seed; a signal handler can only write(2).
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a signal handler has no other way to learn which

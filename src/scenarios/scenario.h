@@ -11,7 +11,10 @@
 #include "mem/arena.h"
 #include "sim/coverage.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
+
+// Scenarios are written in the words of the world that they run in.
+using namespace sim;
 
 // Ways to break the world's own promises, so that tests can see that a checker notices.
 enum class Sabotage : uint8_t {
@@ -52,4 +55,4 @@ std::span<const Scenario> all_scenarios();
 // nullptr when there is none of that name.
 const Scenario* find_scenario(std::string_view name);
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 // One page of a chunk: the first `valid` bytes are of write `version`, the rest are zeroes. Version 0: all zeroes.
 struct PageVersion {
@@ -27,4 +27,4 @@ struct PageClaim {
 };
 PageClaim claim_of(std::span<const std::byte> page_start);
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "reactor/scope.h"
-#include "sim/engine_world.h"
+#include "scenarios/engine_world.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 // How often which operation; drawn per seed, some of them 0, so that each seed leans on something else.
 struct EngineMix {
@@ -73,4 +73,4 @@ class EngineWorkload {
   uint64_t last_version_ = 0;
 };
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

@@ -8,10 +8,10 @@
 // everything works again, and when all is deleted all space is free.
 #pragma once
 
-#include "sim/scenario.h"
+#include "scenarios/scenario.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 RunOutcome run_engine_scenario(const RunInput& input);
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

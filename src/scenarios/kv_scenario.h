@@ -5,10 +5,10 @@
 // some moment of the call; after a crash the store is exactly the state at its applied index, and no flush is lost.
 #pragma once
 
-#include "sim/scenario.h"
+#include "scenarios/scenario.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 RunOutcome run_kv_scenario(const RunInput& input);
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

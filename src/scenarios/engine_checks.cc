@@ -1,9 +1,9 @@
-#include "sim/engine_checks.h"
+#include "scenarios/engine_checks.h"
 
 #include <algorithm>
 #include <array>
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 using engine::ChunkId;
 using engine::kPageBytes;
@@ -94,7 +94,7 @@ Task<void> checked_read(EngineWorld& world, ChunkId chunk, uint32_t offset, uint
                      "chunk {} is gone", name_of(chunk));
     world.coverage.hit("read.not_found");
   } else if (data.code() == Errc::corrupt) {
-    world.check.that(world.damaged_pages_max > 0, "chunk {}: corrupt, and nothing was damaged: {}", name_of(chunk),
+    world.check.that(world.damaged_pages_max() > 0, "chunk {}: corrupt, and nothing was damaged: {}", name_of(chunk),
                      data.error().message());
     world.coverage.hit("read.corrupt");
   } else {
@@ -179,9 +179,9 @@ Task<void> check_everything(EngineWorld& world) {
     if (world.coverage.count("read.corrupt") == before) continue;
     corrupt_pages += co_await count_corrupt_pages(world, chunk, size);
   }
-  world.check.that(corrupt_pages <= world.damaged_pages_max, "{} pages are corrupt, and faults explain {}",
-                   corrupt_pages, world.damaged_pages_max);
+  world.check.that(corrupt_pages <= world.damaged_pages_max(), "{} pages are corrupt, and faults explain {}",
+                   corrupt_pages, world.damaged_pages_max());
   if (world.check.ok()) co_await check_keys(world);
 }
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios

@@ -13,10 +13,10 @@
 
 #include "engine/types.h"
 #include "kv/ordered_store.h"
-#include "sim/kv_model.h"
-#include "sim/page_pattern.h"
+#include "scenarios/kv_model.h"
+#include "scenarios/page_pattern.h"
 
-namespace cairn::sim {
+namespace cairn::scenarios {
 
 // An entry as the model sees it.
 struct LogOp {
@@ -95,4 +95,4 @@ class EngineModel {
   uint64_t forgotten_version_ = 0;
 };
 
-}  // namespace cairn::sim
+}  // namespace cairn::scenarios
