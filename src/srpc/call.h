@@ -57,7 +57,7 @@ class PendingCall {
   virtual void encode_request(std::span<std::byte> out) const = 0;
   virtual mem::BufChain& request_data() = 0;
   // False: the metadata doesn't fit the type.
-  virtual bool decode_reply(std::span<const std::byte> metadata, mem::BufChain data) = 0;
+  virtual bool decode_reply(std::span<const std::byte> metadata, mem::BufChain&& data) = 0;
 
  private:
   friend class cairn::srpc::Channel;
@@ -91,7 +91,7 @@ class PendingCall {
 template <Method M>
 class [[nodiscard]] Call final : private detail::PendingCall {
  public:
-  Call(Channel& channel, Message<typename M::Request> request, const CallOptions& options)
+  Call(Channel& channel, Message<typename M::Request>&& request, const CallOptions& options)
       : PendingCall(channel, M::kId, options), request_(std::move(request)) {}
 
   bool await_ready() const noexcept { return false; }
@@ -105,7 +105,7 @@ class [[nodiscard]] Call final : private detail::PendingCall {
   size_t request_metadata_bytes() const override { return request_.metadata_bytes(); }
   void encode_request(std::span<std::byte> out) const override { request_.encode_metadata(out); }
   mem::BufChain& request_data() override { return request_.data; }
-  bool decode_reply(std::span<const std::byte> metadata, mem::BufChain data) override {
+  bool decode_reply(std::span<const std::byte> metadata, mem::BufChain&& data) override {
     reply_.data = std::move(data);
     return reply_.decode_metadata(metadata);
   }

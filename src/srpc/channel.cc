@@ -20,7 +20,7 @@ ChannelMetrics::ChannelMetrics(Registry& registry)
       late_replies(registry.counter("srpc_client_late_replies_total", "Replies to calls that had ended, dropped")),
       connected(registry.gauge("srpc_client_connected", "Channels with a connection")),
       queued(registry.gauge("srpc_client_queued_calls", "Calls that wait for a connection or for credits")),
-      call_us(registry.histogram("srpc_client_call_us", "From call to end")) {
+      call_us(registry.histogram("srpc_client_call_seconds", "From call to end")) {
   for (uint16_t i = 0; i < kCloseReasons; ++i) {
     closed.push_back(&registry.counter("srpc_client_connections_closed_total", "Ended connections by reason",
                                        fmt::format("reason=\"{}\"", close_reason_name(static_cast<CloseReason>(i)))));
@@ -71,6 +71,7 @@ Task<Result<void>> Channel::connect_once() {
   auto greeted = co_await connection.hello(deadline.token());
   if (!greeted) {
     metrics_.connect_failures.add();
+    last_error_ = "hello to " + connector_->address() + ": " + greeted.error().to_string();
     connection.close({CloseReason::hello_timeout, "no hello"});
     (void)co_await connection.closed().wait();
     co_return std::move(greeted).error().with_context("hello to " + connector_->address());

@@ -76,7 +76,7 @@ class Channel {
 
   // co_await it; see call.h.
   template <Method M>
-  Call<M> call(Message<typename M::Request> request, CallOptions options = {}) {
+  Call<M> call(Message<typename M::Request>&& request, const CallOptions& options = {}) {
     return Call<M>(*this, std::move(request), options);
   }
 

@@ -71,6 +71,10 @@ bool ClientConnection::can_send(PendingCall& call) const {
 
 void ClientConnection::send(PendingCall& call) {
   ASSERT(can_send(call));
+  if (call.request_data().size() > agreed_.max_data) {
+    return call.finish(Errc::too_large, fmt::format("{} bytes of data, {} takes at most {}", call.request_data().size(),
+                                                    endpoint_->peer(), agreed_.max_data.get()));
+  }
   const uint32_t index = free_slots_.back();
   free_slots_.pop_back();
   Slot& slot = slots_[index];
@@ -124,7 +128,7 @@ void ClientConnection::send_control(Kind kind, uint64_t request_id) {
   endpoint_->send(header, {}, {});
 }
 
-void ClientConnection::on_message(Incoming message) {
+void ClientConnection::on_message(Incoming& message) {
   if (closing_) return;
   const Header& header = message.header;
   if (!hello_done_) {
@@ -137,7 +141,7 @@ void ClientConnection::on_message(Incoming message) {
   if (header.map_epoch != 0) channel_.peer_map_epoch_ = header.map_epoch;
   switch (header.kind) {
     case Kind::reply:
-      on_reply(std::move(message));
+      on_reply(message);
       break;
     case Kind::credit:
     case Kind::pong:
@@ -161,6 +165,7 @@ void ClientConnection::on_hello_reply(const Incoming& message) {
   if (message.metadata.size() < sizeof agreed_) {
     return broken(CloseReason::bad_sequence, "the server's hello is too short");
   }
+  // cairn-allow(memcpy): framing or metadata, never payload
   std::memcpy(&agreed_, message.metadata.data(), sizeof agreed_);
   if (agreed_.version < kVersionMin || agreed_.version > kVersionMax) {
     return broken(CloseReason::bad_version, fmt::format("the server chose version {}", agreed_.version));
@@ -181,7 +186,7 @@ void ClientConnection::on_hello_reply(const Incoming& message) {
   hello_event_.set();
 }
 
-void ClientConnection::on_reply(Incoming message) {
+void ClientConnection::on_reply(Incoming& message) {
   const Header& header = message.header;
   const auto index = static_cast<uint32_t>(header.request_id & ((1U << kSlotBits) - 1));
   if (index >= slots_.size() || !slots_[index].in_use || slots_[index].uses != header.request_id >> kSlotBits) {

@@ -25,7 +25,7 @@ class ClientConnection final : private EndpointEvents {
   const HelloReplyBody& agreed() const { return agreed_; }
 
   bool can_send(PendingCall& call) const;
-  // Only if can_send.
+  // Only if can_send. A call that the server would never take ends at once.
   void send(PendingCall& call);
   // The caller of a sent call is gone. Its slot stays taken until the answer comes, which is dropped.
   void abandon(PendingCall& call, bool tell_peer);
@@ -47,10 +47,10 @@ class ClientConnection final : private EndpointEvents {
   };
   static constexpr unsigned kSlotBits = 16;
 
-  void on_message(Incoming message) override;
+  void on_message(Incoming& message) override;
   void on_closed(const Close& close) override;
   void on_hello_reply(const Incoming& message);
-  void on_reply(Incoming message);
+  void on_reply(Incoming& message);
   void on_goodbye(const Incoming& message);
   void add_credits(uint16_t credits);
   void broken(CloseReason reason, std::string text);

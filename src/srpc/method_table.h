@@ -35,7 +35,7 @@ namespace detail {
 // Where a handler's outcome goes. Called once per call.
 class ReplySink {
  public:
-  virtual void finish(std::span<const std::byte> metadata, mem::BufChain data) = 0;
+  virtual void finish(std::span<const std::byte> metadata, mem::BufChain&& data) = 0;
   virtual void fail(Error error) = 0;
 
  protected:
@@ -60,7 +60,7 @@ class MethodHandler {
   virtual ~MethodHandler() = default;
   // Runs the handler up to its first suspension. `sink` and `context` live until the sink is called; it may be called
   // before this returns.
-  virtual void start(ReplySink& sink, CallContext& context, Incoming message) = 0;
+  virtual void start(ReplySink& sink, CallContext& context, Incoming& message) = 0;
 };
 
 Error bad_metadata_error(std::string_view name, size_t got, size_t fixed, size_t max_tail);
@@ -70,25 +70,28 @@ class TypedHandler final : public MethodHandler {
  public:
   TypedHandler(Invoke invoke, size_t max_tail) : invoke_(invoke), max_tail_(max_tail) {}
 
-  void start(ReplySink& sink, CallContext& context, Incoming message) override {
-    Message<typename M::Request> request;
+  void start(ReplySink& sink, CallContext& context, Incoming& message) override {
     constexpr size_t fixed = kMetadataBytes<typename M::Request>;
     if (message.metadata.size() < fixed || message.metadata.size() > fixed + max_tail_) {
       sink.fail(bad_metadata_error(M::kName, message.metadata.size(), fixed, max_tail_));
       return;
     }
-    (void)request.decode_metadata(message.metadata);
-    request.data = std::move(message.data);
-    run(invoke_, sink, context, std::move(request));
+    run(invoke_, sink, context, message);
   }
 
  private:
-  static Detached run(Invoke invoke, ReplySink& sink, CallContext& context, Message<typename M::Request> request) {
-    Result<Message<typename M::Reply>> result = co_await invoke(context, std::move(request));
-    answer(sink, std::move(result));
+  // `message` is valid up to the first suspension, which is long enough: invoke() moves the request into its frame.
+  static Detached run(Invoke invoke, ReplySink& sink, CallContext& context, Incoming& message) {
+    answer(sink, co_await invoke(context, take_request(message)));
+  }
+  static Message<typename M::Request> take_request(Incoming& message) {
+    Message<typename M::Request> request;
+    (void)request.decode_metadata(message.metadata);
+    request.data = std::move(message.data);
+    return request;
   }
   // Not in the coroutine: the buffer would live in its frame.
-  static void answer(ReplySink& sink, Result<Message<typename M::Reply>> result) {
+  static void answer(ReplySink& sink, Result<Message<typename M::Reply>>&& result) {
     if (!result) {
       sink.fail(std::move(result).error());
       return;

@@ -35,13 +35,13 @@ ServerCall::~ServerCall() {
   --method_.running;
 }
 
-void ServerCall::start(Incoming message) {
+void ServerCall::start(Incoming& message) {
   method_.queue_us.record_us(static_cast<uint64_t>((started_ - message.arrived).us()));
   method_.request_bytes.add(data_bytes_);
-  method_.handler->start(*this, context_, std::move(message));
+  method_.handler->start(*this, context_, message);
 }
 
-void ServerCall::finish(std::span<const std::byte> metadata, mem::BufChain data) {
+void ServerCall::finish(std::span<const std::byte> metadata, mem::BufChain&& data) {
   Header header;
   method_.reply_bytes.add(data.size());
   answer(header, metadata, std::move(data));
@@ -56,7 +56,7 @@ void ServerCall::fail(Error error) {
   answer(header, std::as_bytes(std::span(text)), std::move(context_.error_data));
 }
 
-void ServerCall::answer(Header header, std::span<const std::byte> metadata, mem::BufChain data) {
+void ServerCall::answer(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) {
   method_.calls.add();
   method_.service_us.record_us(static_cast<uint64_t>((context_.loop.now() - started_).us()));
   header.kind = Kind::reply;

@@ -22,19 +22,19 @@ class ServerCall final : public detail::ReplySink {
   ServerCall(ServerConnection& connection, MethodEntry& method, const Header& header);
   ~ServerCall();
 
-  void start(Incoming message);
+  void start(Incoming& message);
   void cancel(Errc reason) { source_.cancel(reason); }
   uint64_t id() const { return id_; }
   uint32_t data_bytes() const { return data_bytes_; }
 
   // The last thing that happens to a call: it frees itself.
-  void finish(std::span<const std::byte> metadata, mem::BufChain data) override;
+  void finish(std::span<const std::byte> metadata, mem::BufChain&& data) override;
   void fail(Error error) override;
 
  private:
   friend class ServerCallTable;
   static void on_deadline(void* self) { static_cast<ServerCall*>(self)->source_.cancel(Errc::timed_out); }
-  void answer(Header header, std::span<const std::byte> metadata, mem::BufChain data);
+  void answer(Header header, std::span<const std::byte> metadata, mem::BufChain&& data);
 
   ServerConnection& connection_;
   MethodEntry& method_;

@@ -40,7 +40,7 @@ void ServerConnection::start_placed(const HelloBody& hello) {
   if (state_ == State::hello) welcome(hello);
 }
 
-void ServerConnection::on_message(Incoming message) {
+void ServerConnection::on_message(Incoming& message) {
   if (state_ == State::closing || state_ == State::closed) return;
   const Header& header = message.header;
   if (state_ == State::hello) {
@@ -49,7 +49,7 @@ void ServerConnection::on_message(Incoming message) {
   }
   switch (header.kind) {
     case Kind::request:
-      return on_request(std::move(message));
+      return on_request(message);
     case Kind::cancel:
       return on_cancel(header.request_id);
     case Kind::ping: {
@@ -77,6 +77,7 @@ void ServerConnection::on_hello(const Incoming& message) {
   if (message.metadata.size() < sizeof hello) {
     return close({CloseReason::bad_sequence, fmt::format("a hello of {} bytes", message.metadata.size())});
   }
+  // cairn-allow(memcpy): framing or metadata, never payload
   std::memcpy(&hello, message.metadata.data(), sizeof hello);
   if (hello.version_min > kVersionMax || hello.version_max < kVersionMin) {
     return close(
@@ -105,6 +106,7 @@ void ServerConnection::on_hello(const Incoming& message) {
 void ServerConnection::welcome(const HelloBody& hello) {
   state_ = State::open;
   endpoint_->limit_data(server_.options_.max_data);
+  arm_timer();
   version_ = std::min(hello.version_max, kVersionMax);
   client_id_.bytes = hello.client_id;
   const ServerOptions& options = server_.options_;
@@ -145,7 +147,7 @@ bool ServerConnection::within_credit(const Header& header) {
   return false;
 }
 
-void ServerConnection::on_request(Incoming message) {
+void ServerConnection::on_request(Incoming& message) {
   const Header& header = message.header;
   if (!within_credit(header)) return;
   --client_credits_;
@@ -175,7 +177,7 @@ void ServerConnection::on_request(Incoming message) {
     bytes_running_ += header.data_bytes;
     ++server_.calls_running_;
     server_.metrics_->running.add(1);
-    call->start(std::move(message));
+    call->start(message);
   }
   send_owed_credits();
 }
@@ -196,7 +198,7 @@ void ServerConnection::on_cancel(uint64_t request_id) {
   if (ServerCall* call = calls_.find(request_id)) call->cancel(Errc::cancelled);
 }
 
-void ServerConnection::send(Header header, std::span<const std::byte> metadata, mem::BufChain data) {
+void ServerConnection::send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) {
   if (state_ == State::closed || state_ == State::closing) return;
   header.version = version_;
   header.map_epoch = server_.map_epoch_;

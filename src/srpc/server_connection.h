@@ -39,20 +39,20 @@ class ServerConnection final : private EndpointEvents {
   friend class ServerCall;
   enum class State : uint8_t { hello, open, closing, closed };
 
-  void on_message(Incoming message) override;
+  void on_message(Incoming& message) override;
   void on_sent() override;
   void on_closed(const Close& close) override;
 
   void on_hello(const Incoming& message);
   void welcome(const HelloBody& hello);
-  void on_request(Incoming message);
+  void on_request(Incoming& message);
   void on_cancel(uint64_t request_id);
   // Checks what the client was told it may send.
   bool within_credit(const Header& header);
   void reject(const Header& header, const Error& error, Duration retry_after);
 
   // All messages go through here: it adds the credits that are owed.
-  void send(Header header, std::span<const std::byte> metadata, mem::BufChain data);
+  void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data);
   void send_owed_credits();
   void on_call_done(ServerCall& call);
   void remove_if_done();

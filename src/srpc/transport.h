@@ -65,7 +65,8 @@ struct EndpointStatus {
 // on_message from start() and resume(). From inside them the endpoint may be closed, and must not be destroyed.
 class EndpointEvents {
  public:
-  virtual void on_message(Incoming message) = 0;
+  // `message` is valid during the call; its data may be moved out of it.
+  virtual void on_message(Incoming& message) = 0;
   // Everything queued is sent, after some of it had to wait.
   virtual void on_sent() {}
   // The connection ended, by the peer or by a failure or by close(): called once, nothing follows.
@@ -89,7 +90,7 @@ class Endpoint {
   // Queues one message: header.metadata_bytes and data_bytes are set here. Metadata is copied, data is held by
   // reference until it is sent. Messages go out in order, those of one round together. Never fails: after the
   // connection ended it does nothing, and on_closed tells.
-  virtual void send(Header header, std::span<const std::byte> metadata, mem::BufChain data) = 0;
+  virtual void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) = 0;
   // What was queued and has not been handed to the network, payload included. The bound is the caller's.
   virtual size_t queued_bytes() const = 0;
 

@@ -58,7 +58,7 @@ enum class Kind : uint8_t {
 struct Header {
   uint8_t version = kVersionMax;
   Kind kind = Kind::request;
-  MethodId method;
+  MethodId method = {};
   uint16_t status = 0;  // Errc of a reply, CloseReason of a goodbye
   uint16_t credits = 0;
   uint16_t metadata_bytes = 0;

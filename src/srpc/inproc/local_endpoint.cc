@@ -33,7 +33,7 @@ void LocalEndpoint::start(EndpointEvents& events) {
   posted_.post();
 }
 
-void LocalEndpoint::send(Header header, std::span<const std::byte> metadata, mem::BufChain data) {
+void LocalEndpoint::send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) {
   ASSERT(metadata.size() <= kMaxMetadata && data.size() <= kMaxData);
   if (!open_ || peer_ == nullptr) return;
   header.metadata_bytes = static_cast<uint16_t>(metadata.size());
@@ -43,13 +43,14 @@ void LocalEndpoint::send(Header header, std::span<const std::byte> metadata, mem
 
 bool LocalEndpoint::can_deliver() const { return events_ != nullptr && open_ && !paused_ && !*handing_over_; }
 
-void LocalEndpoint::receive(Header header, std::span<const std::byte> metadata, mem::BufChain data) {
+void LocalEndpoint::receive(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) {
   last_received_ = loop_.now();
   if (!open_) return;
   if (can_deliver() && inbox_.empty()) {
     const std::shared_ptr<bool> handing_over = handing_over_;
     *handing_over = true;
-    events_->on_message({header, metadata, std::move(data), false, loop_.now()});
+    Incoming message{header, metadata, std::move(data), false, loop_.now()};
+    events_->on_message(message);
     *handing_over = false;
     return;
   }
@@ -69,7 +70,8 @@ void LocalEndpoint::deliver() {
     blocked_since_ = inbox_.empty() ? Time::never() : loop_.now();
     const std::shared_ptr<bool> handing_over = handing_over_;
     *handing_over = true;
-    events_->on_message({waiting.header, waiting.metadata, std::move(waiting.data), false, waiting.arrived});
+    Incoming message{waiting.header, waiting.metadata, std::move(waiting.data), false, waiting.arrived};
+    events_->on_message(message);
     *handing_over = false;
   }
   if (!inbox_.empty() && open_) {

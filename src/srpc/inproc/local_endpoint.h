@@ -23,7 +23,7 @@ class LocalEndpoint final : public Endpoint {
   ~LocalEndpoint() override;
 
   void start(EndpointEvents& events) override;
-  void send(Header header, std::span<const std::byte> metadata, mem::BufChain data) override;
+  void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) override;
   size_t queued_bytes() const override { return peer_ == nullptr ? 0 : peer_->inbox_bytes_; }
   // Nothing is taken for a message here, and both ends are ours.
   void limit_data(size_t) override {}
@@ -45,7 +45,7 @@ class LocalEndpoint final : public Endpoint {
 
   LocalEndpoint(Loop& loop, std::string name);
   bool can_deliver() const;
-  void receive(Header header, std::span<const std::byte> metadata, mem::BufChain data);
+  void receive(Header header, std::span<const std::byte> metadata, mem::BufChain&& data);
   void peer_gone();
   static void on_posted(void* self) { static_cast<LocalEndpoint*>(self)->deliver(); }
   void deliver();

@@ -25,7 +25,7 @@ class Output {
   explicit Output(Counter& copied) : copied_(copied) {}
 
   // Sets the header's lengths and promises.
-  void add(Header header, std::span<const std::byte> metadata, mem::BufChain data);
+  void add(Header header, std::span<const std::byte> metadata, mem::BufChain&& data);
 
   bool empty() const { return items_.empty(); }
   size_t queued_bytes() const { return queued_bytes_; }

@@ -48,7 +48,7 @@ class Reader {
   // After need_memory: how much, and for what kind of message.
   size_t memory_wanted() const { return header_.data_bytes; }
   Kind kind() const { return header_.kind; }
-  void give_memory(mem::BufChain memory);
+  void give_memory(mem::BufChain&& memory);
 
   // After `failed`.
   const Close& failure() const { return failure_; }

@@ -14,7 +14,7 @@ constexpr int kReceivesPerRound = 16;
 constexpr size_t kReceiveVectors = kMaxData / mem::kMaxBlock + 2;
 constexpr size_t kSendVectors = 64;
 // How long a closing end waits for its goodbye to leave, and for the peer to have read it.
-constexpr Duration kLinger = seconds(1);
+constexpr Duration kLinger = milliseconds(250);
 
 }  // namespace
 
@@ -96,20 +96,22 @@ bool StreamEndpoint::deliver() {
         if (!take_memory()) return false;
         break;
       case Reader::Step::message:
-        events_->on_message(std::move(message));
+        events_->on_message(message);
         break;
-      case Reader::Step::failed: {
+      case Reader::Step::failed:
         // The peer is told why; it may be an honest one of another version.
-        Header goodbye;
-        goodbye.kind = Kind::goodbye;
-        goodbye.status = static_cast<uint16_t>(reader_.failure().reason);
-        const std::string& text = reader_.failure().text;
-        send(goodbye, std::as_bytes(std::span(text)), {});
-        close(reader_.failure());
+        say_goodbye(reader_.failure());
         return false;
-      }
     }
   }
+}
+
+void StreamEndpoint::say_goodbye(const Close& why) {
+  Header goodbye;
+  goodbye.kind = Kind::goodbye;
+  goodbye.status = static_cast<uint16_t>(why.reason);
+  send(goodbye, std::as_bytes(std::span(why.text)), {});
+  close(why);
 }
 
 bool StreamEndpoint::take_memory() {
@@ -138,8 +140,9 @@ void StreamEndpoint::got_memory(Result<mem::BufChain> memory) {
   memory_wait_.reset();
   if (state_ != State::open) return;
   if (!memory) {
-    return fail({CloseReason::too_large, "no memory for a payload of " + std::to_string(reader_.memory_wanted()) +
-                                             " bytes: " + memory.error().to_string()});
+    return say_goodbye({CloseReason::too_large, "no memory for a payload of " +
+                                                    std::to_string(reader_.memory_wanted()) +
+                                                    " bytes: " + memory.error().to_string()});
   }
   reader_.give_memory(*std::move(memory));
   if (in_receive_) return;
@@ -152,7 +155,7 @@ void StreamEndpoint::got_memory(Result<mem::BufChain> memory) {
 // The rest of what a peer says to a connection that is being closed. Closing with bytes unread would reset the
 // connection and could take our goodbye with it.
 void StreamEndpoint::discard() {
-  std::array<std::byte, 4096> nothing;
+  std::array<std::byte, 16384> nothing;
   for (int i = 0; i < kReceivesPerRound; ++i) {
     iovec vector{nothing.data(), nothing.size()};
     const Moved moved = stream_->receive({&vector, 1});
@@ -182,7 +185,7 @@ void StreamEndpoint::update_receiving() {
 
 // --- Sending ---
 
-void StreamEndpoint::send(Header header, std::span<const std::byte> metadata, mem::BufChain data) {
+void StreamEndpoint::send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) {
   if (state_ != State::open || send_failed_) return;
   if (output_.empty()) last_sent_ = context_.loop.now();
   output_.add(header, metadata, std::move(data));

@@ -33,7 +33,7 @@ class StreamEndpoint final : public Endpoint, private StreamEvents {
   ~StreamEndpoint() override;
 
   void start(EndpointEvents& events) override;
-  void send(Header header, std::span<const std::byte> metadata, mem::BufChain data) override;
+  void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) override;
   size_t queued_bytes() const override { return output_.queued_bytes(); }
   void limit_data(size_t max_bytes) override { reader_.limit_data(max_bytes); }
   void pause() override;
@@ -68,6 +68,7 @@ class StreamEndpoint final : public Endpoint, private StreamEvents {
   void flush();
   void sent_all();
   void update_receiving();
+  void say_goodbye(const Close& why);
   void fail(Close close);
   static void on_linger(void* self) { static_cast<StreamEndpoint*>(self)->end_now(); }
   void end_now();

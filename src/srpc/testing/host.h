@@ -39,12 +39,7 @@ class Host {
     });
   }
   // For good: the reactor doesn't run on another thread afterwards.
-  void stop_thread() {
-    if (!thread_.joinable()) return;
-    reactor->stop();
-    thread_.join();
-    pool.bind_to_this_thread();
-  }
+  void stop_thread();
   bool threaded() const { return thread_.joinable(); }
 
   // Runs a coroutine on the reactor and waits for its end.
@@ -96,11 +91,21 @@ class Host {
   static Task<void> close(Host* host) { co_await host->tcp->close(); }
 
   std::thread thread_;
+  bool closed_ = false;
 };
 
-inline Host::~Host() {
+inline void Host::stop_thread() {
+  if (!thread_.joinable()) return;
   run(&close, this);
+  closed_ = true;
+  reactor->stop();
+  thread_.join();
+  pool.bind_to_this_thread();
+}
+
+inline Host::~Host() {
   stop_thread();
+  if (!closed_) run(&close, this);
 }
 
 }  // namespace cairn::srpc::testing

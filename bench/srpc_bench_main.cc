@@ -1,0 +1,264 @@
+// Echo over TCP on loopback between two threads: by SRPC, and by the barest loops that do the same, which are the
+// limit. Prints one JSON document.
+//
+//   srpc_bench SIDE WAIT SIZE DEPTH SECONDS
+//     SIDE   srpc | bare
+//     WAIT   epoll: sleeps when there is nothing to do (srpc: economy mode) | poll: never does (srpc: performance mode)
+//            | auto (srpc only)
+//     SIZE   bytes of payload in each direction
+//     DEPTH  calls under way at a time, on one connection
+//
+// The bare loops check nothing, time nothing and know no message boundaries: the client sends as many bytes as came
+// back, in one piece, so a larger depth makes larger pieces there, too.
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/time.h"
+#include "reactor/address.h"
+#include "srpc/channel.h"
+#include "srpc/server.h"
+#include "srpc/tcp/tcp_connector.h"
+#include "srpc/tcp/tcp_listener.h"
+#include "srpc/testing/host.h"
+
+namespace cairn::srpc {
+namespace {
+
+struct Plan {
+  std::string side;
+  std::string wait;
+  size_t size = 64;
+  size_t depth = 1;
+  double seconds = 1;
+};
+
+struct Outcome {
+  std::vector<uint32_t> latencies_ns;
+  uint64_t calls = 0;
+  double elapsed = 0;
+  double cpu = 0;
+};
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+[[noreturn]] void die(const std::string& what) {
+  fmt::print(stderr, "srpc_bench: {}\n", what);
+  std::exit(1);
+}
+
+// --- bare ---
+
+class BareSocket {
+ public:
+  BareSocket(Fd fd, bool epoll) : fd_(std::move(fd)), epoll_(epoll ? ::epoll_create1(0) : -1) {
+    const int on = 1;
+    ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    epoll_event event{.events = EPOLLIN, .data = {}};
+    if (epoll) ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd_.get(), &event);
+  }
+  // 0: the end.
+  size_t receive(std::byte* into, size_t size) {
+    for (;;) {
+      const ssize_t n = ::recv(fd_.get(), into, size, MSG_DONTWAIT);
+      if (n >= 0) return static_cast<size_t>(n);
+      if (errno != EAGAIN) return 0;
+      epoll_event event{};
+      if (epoll_) (void)::epoll_wait(epoll_.get(), &event, 1, -1);
+    }
+  }
+  void send(const std::byte* data, size_t size) {
+    while (size > 0) {
+      const ssize_t n = ::send(fd_.get(), data, size, MSG_NOSIGNAL);
+      if (n <= 0) return;
+      data += n;
+      size -= static_cast<size_t>(n);
+    }
+  }
+  void shutdown() { ::shutdown(fd_.get(), SHUT_RDWR); }
+
+ private:
+  Fd fd_;
+  Fd epoll_;
+};
+
+std::pair<Fd, Fd> connect_pair() {
+  const Fd listener(::socket(AF_INET, SOCK_STREAM, 0));
+  const Address at = Address::loopback(0);
+  sockaddr_storage name{};
+  socklen_t length = sizeof name;
+  Fd client(::socket(AF_INET, SOCK_STREAM, 0));
+  if (::bind(listener.get(), at.raw(), at.raw_size()) < 0 || ::listen(listener.get(), 1) < 0 ||
+      ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&name), &length) < 0 ||
+      ::connect(client.get(), reinterpret_cast<sockaddr*>(&name), length) < 0) {
+    die(std::string("loopback: ") + std::strerror(errno));
+  }
+  Fd server(::accept(listener.get(), nullptr, nullptr));
+  return {std::move(client), std::move(server)};
+}
+
+Outcome run_bare(const Plan& plan) {
+  auto [client_fd, server_fd] = connect_pair();
+  const bool epoll = plan.wait == "epoll";
+  const size_t room = std::max<size_t>(plan.size * plan.depth, 4096);
+  std::thread server([&, fd = std::move(server_fd)]() mutable {
+    BareSocket socket(std::move(fd), epoll);
+    std::vector<std::byte> buffer(room);
+    while (const size_t n = socket.receive(buffer.data(), room)) socket.send(buffer.data(), n);
+  });
+  BareSocket socket(std::move(client_fd), epoll);
+  std::vector<std::byte> out(room);
+  std::vector<std::byte> in(room);
+  std::vector<Time> sent_at(plan.depth);
+  const SystemClock clock;
+  Outcome outcome;
+  outcome.latencies_ns.reserve(4'000'000);
+  outcome.cpu = -cpu_seconds();
+  const Time start = clock.now();
+  Time now = start;
+  std::ranges::fill(sent_at, start);
+  socket.send(out.data(), plan.size * plan.depth);
+  size_t partial = 0;
+  while ((now - start).seconds() < plan.seconds) {
+    const size_t n = socket.receive(in.data(), room);
+    now = clock.now();
+    partial += n;
+    const size_t whole = partial / plan.size;
+    partial %= plan.size;
+    for (size_t i = 0; i < whole; ++i) {
+      Time& sent = sent_at[outcome.calls++ % plan.depth];
+      outcome.latencies_ns.push_back(static_cast<uint32_t>((now - sent).ns));
+      sent = now;
+    }
+    if (whole > 0) socket.send(out.data(), whole * plan.size);
+  }
+  outcome.elapsed = (now - start).seconds();
+  outcome.cpu += cpu_seconds();
+  socket.shutdown();
+  server.join();
+  return outcome;
+}
+
+// --- SRPC ---
+
+struct EchoMeta {
+  Le64 number;
+};
+struct Echo {
+  static constexpr MethodId kId{1};
+  static constexpr std::string_view kName = "echo";
+  using Request = EchoMeta;
+  using Reply = EchoMeta;
+};
+
+Task<Result<Message<EchoMeta>>> serve_echo(CallContext&, Message<EchoMeta> request) { co_return request; }
+
+struct Driver {
+  Channel* channel;
+  const Plan* plan;
+  Outcome* outcome;
+  const Clock* clock;
+  Time start;
+};
+
+Task<void> call_again_and_again(Driver* driver, mem::BufChain payload) {
+  Time before = driver->clock->now();
+  while ((before - driver->start).seconds() < driver->plan->seconds) {
+    auto reply = co_await driver->channel->call<Echo>({.meta = {1}, .data = payload});
+    if (!reply) die(reply.error().to_string());
+    const Time now = driver->clock->now();
+    driver->outcome->latencies_ns.push_back(static_cast<uint32_t>((now - before).ns));
+    ++driver->outcome->calls;
+    before = now;
+  }
+}
+
+Task<void> drive(Driver* driver, mem::Pool* pool) {
+  if (auto connected = co_await driver->channel->wait_connected(); !connected) die(connected.error().to_string());
+  auto payload = co_await pool->alloc_chain(driver->plan->size);
+  if (!payload) die(payload.error().to_string());
+  driver->outcome->cpu = -cpu_seconds();
+  driver->start = driver->clock->now();
+  {
+    Scope scope(driver->channel->loop());
+    for (size_t i = 0; i < driver->plan->depth; ++i) scope.spawn(&call_again_and_again, driver, *payload);
+    co_await scope.join();
+  }
+  driver->outcome->elapsed = (driver->clock->now() - driver->start).seconds();
+  driver->outcome->cpu += cpu_seconds();
+  co_await driver->channel->close();
+}
+
+Task<void> stop(tcp::TcpListener* listener, Server* server) {
+  co_await listener->close();
+  co_await server->drain(server->loop().now() + seconds(1));
+}
+
+Outcome run_srpc(const Plan& plan) {
+  const Mode mode = plan.wait == "poll" ? Mode::performance : plan.wait == "auto" ? Mode::automatic : Mode::economy;
+  const size_t memory = std::max<size_t>(size_t{64} << 20, 4 * plan.size * plan.depth);
+  testing::Host server_host(1, mode, memory);
+  testing::Host client_host(0, mode, memory);
+  Server server(*server_host.reactor, server_host.registry, server_host.pool, {});
+  server.register_method<Echo>(&serve_echo);
+  auto listener = tcp::TcpListener::open(*server_host.tcp, server, Address::loopback(0));
+  if (!listener) die(listener.error().to_string());
+  const Address address = Address::loopback((*listener)->port());
+  server_host.start_thread();
+
+  const SystemClock clock;
+  Outcome outcome;
+  outcome.latencies_ns.reserve(4'000'000);
+  {
+    Channel channel(*client_host.reactor, client_host.metrics,
+                    std::make_unique<tcp::TcpConnector>(*client_host.tcp, address));
+    Driver driver{&channel, &plan, &outcome, &clock, {}};
+    client_host.run(&drive, &driver, &client_host.pool);
+  }
+  server_host.run(&stop, listener->get(), &server);
+  server_host.call([&] {
+    listener->reset();
+    return 0;
+  });
+  server_host.stop_thread();
+  return outcome;
+}
+
+}  // namespace
+}  // namespace cairn::srpc
+
+int main(int argc, char** argv) {
+  using namespace cairn::srpc;  // NOLINT
+  if (argc != 6) die("usage: srpc_bench srpc|bare epoll|poll|auto SIZE DEPTH SECONDS");
+  const Plan plan{argv[1], argv[2], std::strtoul(argv[3], nullptr, 10), std::strtoul(argv[4], nullptr, 10),
+                  std::atof(argv[5])};
+  if (plan.size == 0 || plan.depth == 0) die("SIZE and DEPTH start at 1");
+  Outcome outcome = plan.side == "bare" ? run_bare(plan) : run_srpc(plan);
+  if (outcome.calls == 0) die("no call was answered");
+  std::ranges::sort(outcome.latencies_ns);
+  const auto percentile = [&](double p) {
+    const auto at = static_cast<size_t>(p * static_cast<double>(outcome.latencies_ns.size() - 1));
+    return static_cast<double>(outcome.latencies_ns[at]) / 1e3;
+  };
+  const auto calls = static_cast<double>(outcome.calls);
+  fmt::print(
+      "{{\"calls\": {}, \"p50_us\": {:.3f}, \"p99_us\": {:.3f}, \"kops\": {:.3f}, \"cpu_us_per_call\": {:.3f}}}\n",
+      outcome.calls, percentile(0.5), percentile(0.99), calls / outcome.elapsed / 1e3, outcome.cpu / calls * 1e6);
+  return 0;
+}

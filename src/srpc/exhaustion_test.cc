@@ -1,0 +1,177 @@
+// Memory for payload runs out, at any time: requests wait in order, nothing deadlocks, the reactor never blocks.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "srpc/channel.h"
+#include "srpc/server.h"
+#include "srpc/tcp/tcp_connector.h"
+#include "srpc/tcp/tcp_listener.h"
+#include "srpc/testing/host.h"
+#include "srpc/testing/methods.h"
+#include "srpc/testing/raw_peer.h"
+
+namespace cairn::srpc {
+namespace {
+
+using namespace srpc::testing;  // NOLINT
+
+// A server with memory for a handful of requests, and clients with plenty.
+class Exhaustion : public ::testing::Test {
+ protected:
+  static constexpr size_t kPayload = 200'000;  // takes a block of 256 KiB
+
+  Exhaustion()
+      : clients(0),
+        host(1, Mode::automatic, size_t{2} << 20),
+        server(*host.reactor, host.registry, host.pool, {}),
+        methods(server) {
+    listener = std::move(*tcp::TcpListener::open(*host.tcp, server, Address::loopback(0)));
+    address = Address::loopback(listener->port());
+    host.start_thread();
+    clients.start_thread();
+  }
+  ~Exhaustion() override {
+    for (auto& channel : channels) clients.run(&close, channel.get());
+    host.run(&stop, this);
+    host.call([this] {
+      listener.reset();
+      return 0;
+    });
+    host.stop_thread();
+  }
+  static Task<void> close(Channel* channel) { co_await channel->close(); }
+  static Task<void> stop(Exhaustion* self) {
+    co_await self->listener->close();
+    co_await self->server.drain(self->host.reactor->now() + milliseconds(100));
+  }
+  void connect(size_t count) {
+    clients.call([&] {
+      for (size_t i = 0; i < count; ++i) {
+        channels.push_back(std::make_unique<Channel>(*clients.reactor, clients.metrics,
+                                                     std::make_unique<tcp::TcpConnector>(*clients.tcp, address)));
+      }
+      return 0;
+    });
+  }
+
+  Host clients;
+  Host host;
+  Server server;
+  Methods methods;
+  std::unique_ptr<tcp::TcpListener> listener;
+  Address address;
+  std::vector<std::unique_ptr<Channel>> channels;
+};
+
+Task<void> put_again(Channel* channel, mem::BufChain payload, uint32_t crc, int times, int* done) {
+  for (int i = 0; i < times; ++i) {
+    auto reply =
+        co_await channel->call<Put>({.meta = {}, .data = payload}, {.deadline = channel->loop().now() + seconds(120)});
+    EXPECT_TRUE(reply) << reply.error().to_string();
+    if (!reply) co_return;
+    EXPECT_EQ(reply->meta.crc, crc);
+    ++*done;
+  }
+}
+
+Task<void> put_everywhere(std::vector<std::unique_ptr<Channel>>* channels, mem::Pool* pool, size_t size, int each,
+                          int times, int* done) {
+  auto payload = co_await make_payload(pool, size);
+  const uint32_t crc = crc_of(*payload);
+  Scope scope(pool->loop());
+  for (auto& channel : *channels) {
+    for (int i = 0; i < each; ++i) scope.spawn(&put_again, channel.get(), *payload, crc, times, done);
+  }
+  co_await scope.join();
+}
+
+// P06: 64 connections with 64 requests each want seven times what a buffer for each would take.
+TEST_F(Exhaustion, ManyClientsShareAFewBuffers) {
+  connect(64);
+  int done = 0;
+  clients.run(&put_everywhere, &channels, &clients.pool, kPayload, 64, 1, &done);
+  EXPECT_EQ(done, 64 * 64);
+  EXPECT_EQ(clients.metrics.errors.value(), 0U);
+  EXPECT_EQ(clients.metrics.connects.value(), 64U);
+}
+
+// P06: nothing is free while clients connect and call; new connections are accepted and small calls answered all the
+// same.
+TEST_F(Exhaustion, NothingIsFreeAtFirst) {
+  std::vector<mem::Buf> hoard;
+  host.call([&] {
+    while (auto buf = host.pool.try_alloc(mem::kClassBytes[3], mem::Purpose::internal))
+      hoard.push_back(*std::move(buf));
+    return 0;
+  });
+  ASSERT_FALSE(hoard.empty());
+  connect(10);
+  int done = 0;
+  Scope scope(*clients.reactor);
+  clients.call([&] {
+    scope.spawn(&put_everywhere, &channels, &clients.pool, kPayload, 3, 1, &done);
+    return 0;
+  });
+  for (int i = 0; i < 20; ++i) {
+    RawPeer peer = RawPeer::connect(address.port());
+    ASSERT_TRUE(peer.send(hello_message()));
+    ASSERT_TRUE(peer.receive());
+    ASSERT_TRUE(
+        peer.send(encode_message({.kind = Kind::request, .method = Echo::kId, .request_id = 1}, as_bytes(EchoBody{}))));
+    const auto reply = peer.receive();
+    ASSERT_TRUE(reply);
+    EXPECT_EQ(reply->header.status, 0U);
+  }
+  EXPECT_EQ(clients.call([&] { return done; }), 0);
+  host.call([&] {
+    hoard.clear();
+    return 0;
+  });
+  for (int i = 0; i < 20'000 && clients.call([&] { return scope.running(); }) > 0; ++i) ::usleep(1000);
+  EXPECT_EQ(done, 30);
+}
+
+// Clients that die while their requests wait for memory leave nothing behind.
+TEST_F(Exhaustion, ClientsDieWhileTheyWait) {
+  const Bytes request =
+      encode_message({.kind = Kind::request, .method = Put::kId, .request_id = 1}, {}, Bytes(kPayload));
+  std::vector<RawPeer> peers;
+  for (int i = 0; i < 40; ++i) {
+    peers.push_back(RawPeer::connect(address.port()));
+    ASSERT_TRUE(peers.back().send(hello_message()));
+    ASSERT_TRUE(peers.back().receive());
+    // All but the last byte: those that got memory hold it.
+    ASSERT_TRUE(peers.back().send(std::span(request).first(request.size() - 1)));
+  }
+  for (size_t i = 0; i < peers.size(); ++i) i % 2 == 0 ? peers[i].reset() : peers[i].close();
+  for (int i = 0; i < 20; ++i) {
+    ::usleep(100000);
+    host.call([&] {
+      fprintf(stderr, "conn %zu running %zu free %zu\n", server.connections(), server.calls_running(),
+              host.pool.free_bytes());
+      return 0;
+    });
+  }
+  connect(1);
+  int done = 0;
+  clients.run(&put_everywhere, &channels, &clients.pool, kPayload, 5, 3, &done);
+  EXPECT_EQ(done, 15);
+}
+
+// More than the server will ever have: refused with the reason, not left to hang.
+TEST_F(Exhaustion, OneRequestLargerThanAllMemory) {
+  connect(1);
+  clients.run(
+      +[](Channel* channel, mem::Pool* pool) -> Task<void> {
+        auto payload = co_await make_payload(pool, 3 << 20);
+        auto reply = co_await channel->call<Put>({.meta = {}, .data = *payload});
+        EXPECT_EQ(reply.code(), Errc::too_large);
+        EXPECT_NE(reply.error().message().find("takes at most 1048576"), std::string::npos) << reply.error().message();
+      },
+      channels[0].get(), &clients.pool);
+}
+
+}  // namespace
+}  // namespace cairn::srpc
