@@ -22,9 +22,11 @@ constexpr Duration kJournalReadPause = milliseconds(5);
 
 }  // namespace
 
-bool Checkpointer::is_idle() const {
-  return !state_.image.has_changes() && !state_.dirty.has_new() && journal_.first_unapplied() == journal_.tail();
+bool Checkpointer::covers_all_applied() const {
+  return !state_.image.has_changes() && !state_.dirty.has_new() && state_.applies == state_.saved_applies;
 }
+
+bool Checkpointer::is_idle() const { return covers_all_applied() && journal_.first_unapplied() == journal_.tail(); }
 
 Task<Result<void>> Checkpointer::run() {
   ASSERT(!running_);
@@ -51,7 +53,10 @@ Task<Result<void>> Checkpointer::run() {
 }
 
 Checkpointer::Cut Checkpointer::begin() {
-  Cut cut{.tail = journal_.first_unapplied(), .checkpoint = state_.superblock.checkpoint + 1, .applied = {}};
+  Cut cut{.tail = journal_.first_unapplied(),
+          .checkpoint = state_.superblock.checkpoint + 1,
+          .applies = state_.applies,
+          .applied = {}};
   for (const auto& [group, log] : state_.groups) cut.applied.emplace_back(group, log.applied);
   state_.image.begin();
   state_.dirty.begin_flush();
@@ -181,6 +186,7 @@ Task<Result<void>> Checkpointer::store_write(std::vector<kv::Mutation> mutations
 }
 
 Task<void> Checkpointer::finish(const Cut& cut) {
+  state_.saved_applies = cut.applies;
   state_.image.end();
   journal_.set_tail(cut.tail);
   state_.space.release_below(cut.tail);

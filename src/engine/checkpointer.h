@@ -51,6 +51,9 @@ class Checkpointer {
   // One at a time.
   Task<Result<void>> run();
   bool running() const { return running_; }
+  // The last one has the effects and the marks of everything that is applied. The marks count by themselves: an entry
+  // without effects (a noop, a delete of what isn't there) moves its group's log on, and that must not be forgotten.
+  bool covers_all_applied() const;
   // Nothing changed since the last one: it would have nothing to do.
   bool is_idle() const;
   // The next superblock, with what changed since the last one.
@@ -60,6 +63,7 @@ class Checkpointer {
   struct Cut {
     Lsn tail{};
     uint64_t checkpoint = 0;
+    uint64_t applies = 0;  // of state_.applies
     std::vector<std::pair<GroupId, Index>> applied;
   };
 

@@ -163,7 +163,6 @@ Result<BatchHeader> parse_batch_header(std::span<const std::byte> page, const Jo
       disk.lsn != lsn.value) {
     return Errc::not_found;
   }
-  if (disk.version > BatchHeaderOnDisk::kVersion) return Errc::unsupported;
   const BatchHeader header{.lsn = lsn,
                            .epoch = disk.epoch,
                            .durable = Lsn(disk.durable),
@@ -182,6 +181,7 @@ Result<std::vector<Record>> parse_batch(std::span<const std::byte> meta, const B
   if (meta.size() != header.meta_bytes || meta.size() < sizeof(BatchHeaderOnDisk)) return Errc::corrupt;
   const auto disk = load<BatchHeaderOnDisk>(meta);
   if (disk.crc != crc_without_field(meta, offsetof(BatchHeaderOnDisk, crc))) return Errc::corrupt;
+  if (disk.version > BatchHeaderOnDisk::kVersion) return Errc::unsupported;
   // From here on the bytes are what was written, so what is odd below was written so: still no reason to trust it.
   std::vector<Record> records;
   records.reserve(std::min<uint64_t>(header.record_count, meta.size() / sizeof(RecordOnDisk)));

@@ -30,6 +30,7 @@ struct BatchHeaderOnDisk {
   static constexpr std::array<char, 4> kMagic = {'C', 'J', 'B', '1'};
   static constexpr uint16_t kVersion = 1;
 
+  // Magic, version, CRC and meta_bytes stay where they are in all versions.
   std::array<char, 4> magic;
   Le16 version;
   Le16 record_count;
@@ -136,10 +137,10 @@ constexpr uint32_t meta_bytes_for(uint64_t record_bytes) {
   return static_cast<uint32_t>(round_up(sizeof(BatchHeaderOnDisk) + record_bytes, kPageBytes));
 }
 
-// The first page of a batch: is it the header of a batch of this journal at `lsn`, and of plausible sizes? The CRC
-// isn't checked: it needs the whole meta part. Errors: not_found (something else), unsupported (a newer version).
+// The first page of a batch: is it the header of a batch of this journal at `lsn`, and of plausible sizes? Version and
+// CRC aren't checked: that needs the whole meta part. not_found: it is something else.
 Result<BatchHeader> parse_batch_header(std::span<const std::byte> page, const JournalIdentity& identity, Lsn lsn);
-// `meta` is header.meta_bytes long. Errors: corrupt.
+// `meta` is header.meta_bytes long. Errors: corrupt, unsupported (whole, and of a newer version).
 Result<std::vector<Record>> parse_batch(std::span<const std::byte> meta, const BatchHeader& header);
 
 }  // namespace cairn::engine

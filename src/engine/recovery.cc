@@ -195,6 +195,7 @@ void Recovery::take_over(Replay replay) {
   for (auto& [group, log] : state_.groups) {
     while (!log.pending.empty() && log.pending.front().covered) {
       shard_.journal_.entry_applied(log.pending.front().batch);
+      ++state_.applies;
       log.pop();
     }
   }
@@ -230,8 +231,11 @@ Task<Result<void>> Recovery::load(const Superblock& superblock) {
   if (state_.damage) co_return Result<void>{};
   LOG(info, "shard {}: {} chunks, {} entries from the journal", state_.extent.shard, state_.chunks.size(), entries);
 
-  // The new life begins before anything is written to the journal. The flush in it also makes sure that what was read
-  // is on stable storage, and not only in a cache of the device.
+  // After a crash of the process alone, what was read may be in the device's cache and nowhere else. It must be on
+  // stable storage before a superblock says that it was durable.
+  state_.metrics.flushes.add();
+  CO_TRY(co_await flush(state_.context.device));
+  // The new life begins before anything is written to the journal.
   state_.superblock.life_begin = end;
   co_return co_await shard_.checkpointer_.write_superblock(superblock.tail, checkpoint_, false);
 }

@@ -86,13 +86,8 @@ Task<Result<Replayer::Parsed>> Replayer::parse_at(Lsn lsn) {
     parsed.end = ChainEnd::unreadable;
     co_return parsed;
   }
-  auto header = parse_batch_header(ring_.page(lsn), identity_, lsn);
-  if (!header && header.error().code() != Errc::unsupported) co_return parsed;
-  if (!header) {
-    co_return Error(Errc::unsupported, fmt::format("shard {}: the journal was written by a newer release: upgrade, "
-                                                   "nothing was written",
-                                                   identity_.shard));
-  }
+  const auto header = parse_batch_header(ring_.page(lsn), identity_, lsn);
+  if (!header) co_return parsed;
   if (header->end() > limit()) co_return parsed;
   std::vector<std::byte> meta;
   meta.reserve(header->meta_bytes);
@@ -106,6 +101,11 @@ Task<Result<Replayer::Parsed>> Replayer::parse_at(Lsn lsn) {
     meta.insert(meta.end(), page.begin(), page.end());
   }
   auto records = parse_batch(meta, *header);
+  if (records.code() == Errc::unsupported) {
+    co_return Error(Errc::unsupported, fmt::format("shard {}: the journal was written by a newer release: upgrade, "
+                                                   "nothing was written",
+                                                   identity_.shard));
+  }
   if (!records) co_return parsed;
   parsed.header = *header;
   parsed.records = *std::move(records);

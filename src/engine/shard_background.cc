@@ -100,7 +100,7 @@ Task<void> ShardImpl::close() {
   co_await scope_.join();
   // Nothing is under way now. The next opening needs no search for the journal's end when there is nothing in it.
   const bool empty = journal_.first_unapplied() == journal_.next();
-  if (health() && empty && !state_.image.has_changes() && !state_.dirty.has_new()) {
+  if (health() && empty && checkpointer_.covers_all_applied()) {
     (void)co_await checkpointer_.write_superblock(journal_.next(), state_.superblock.checkpoint, true);
   }
   state_.cache.clear();

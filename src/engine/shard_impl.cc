@@ -232,6 +232,7 @@ void ShardImpl::apply(GroupId group, Index index) {
     ASSERT(entry.durable && entry.record.index == log.applied + 1);
     applier_.apply(entry);
     journal_.entry_applied(entry.batch);
+    ++state_.applies;
     log.pop();
     // After a replay, what the checkpoint has already follows by itself: it isn't in recovered().
   } while (!log.pending.empty() && log.pending.front().covered);

@@ -65,6 +65,8 @@ struct ShardState {
   PageCache cache;
   GroupLogs groups;
   Superblock superblock;        // the last one written
+  uint64_t applies = 0;         // entries applied in this life, or found applied when it began
+  uint64_t saved_applies = 0;   // of these, the ones whose groups' marks a checkpoint has written
   std::optional<Error> damage;  // the shard serves nothing
 };
 

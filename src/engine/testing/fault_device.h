@@ -57,8 +57,10 @@ class FaultDevice final : public BlockDevice {
     // Newest first: where writes overlap, the older one's bytes are what the newer one remembered.
     for (auto at = volatile_.rbegin(); at != volatile_.rend(); ++at) {
       const Old& old = at->second;
+      // All of it, nothing of it, or each sector by itself.
+      const uint64_t fate = rng_.below(3);
       for (size_t sector = 0; sector < old.bytes.size(); sector += kSector) {
-        const bool survives = rng_.chance(1, 2);
+        const bool survives = fate == 0 || (fate == 1 && rng_.chance(1, 2));
         if (survives && old.pending == nullptr) continue;
         const std::byte* from = survives ? old.pending->data() : old.bytes.data();
         std::memcpy(contents_->data() + old.offset + sector, from + sector, kSector);
