@@ -178,7 +178,12 @@ void Reactor::round() {
 
 size_t Reactor::poll_sources() {
   size_t work = ring_->reap();
-  work += hot_.poll(now_);
+  for (size_t tries = hot_.size(); tries <= 4 && tries > 0; tries += hot_.size()) {
+    const size_t got = hot_.poll(now_);
+    work += got;
+    if (got > 0 || hot_.size() == 0) break;
+  }
+
   for (size_t i = 0; i < pollers_.size(); ++i) work += pollers_[i]->poll();
   return work + run_remote();
 }

@@ -88,6 +88,7 @@ void SocketCore::Side::arm() {
 
 void SocketCore::Side::disarm() {
   rearm_ = false;
+  drained_ = false;
   if (!in_ring_ || disarming_) return;
   disarming_ = true;
   core_.reactor_.ring().cancel(*this);
@@ -103,8 +104,10 @@ bool SocketCore::Side::try_waiter() {
 
 bool SocketCore::Side::try_hot() { return try_waiter(); }
 
-void SocketCore::Side::on_event(RingOp& op, int32_t, uint32_t flags) {
+void SocketCore::Side::on_event(RingOp& op, int32_t result, uint32_t flags) {
   auto& side = static_cast<Side&>(op);
+  side.drained_ = false;
+  if (result > 0 && (result & (POLLRDHUP | POLLHUP | POLLERR)) != 0) side.ended_ = true;
   if ((flags & IORING_CQE_F_MORE) == 0) {
     side.in_ring_ = false;
     side.disarming_ = false;

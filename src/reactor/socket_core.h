@@ -53,6 +53,10 @@ class SocketCore final : public Reactor::Lingering {
       waiter_ = nullptr;
       core_.reactor_.hot().remove(*this);
     }
+    // A receive got less than it asked for. If a poll is armed, the next byte is an event, and until it comes there is
+    // no use in trying. (Unless the peer has ended: then the end was part of an event that has passed.)
+    void note_short_receive() { drained_ = in_ring_ && !disarming_ && !ended_; }
+    bool drained() const { return drained_; }
     SocketOp* waiter() { return waiter_; }
     bool in_ring() const { return in_ring_; }
     // The poll ends; its last completion comes by itself.
@@ -74,6 +78,8 @@ class SocketCore final : public Reactor::Lingering {
     bool in_ring_ = false;    // a poll is armed, or its end is under way
     bool disarming_ = false;  // its end is under way
     bool rearm_ = false;      // arm anew when it has ended
+    bool drained_ = false;    // nothing to receive until the next event
+    bool ended_ = false;      // an event told of the peer's end, or of an error
     bool brisk_ = true;       // the last event came within HotList::kPatience
   };
 

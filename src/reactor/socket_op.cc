@@ -25,6 +25,7 @@ SocketOp::~SocketOp() {
 bool SocketOp::await_ready() {
   reason_ = core_ == nullptr ? Errc::closed : token_.reason();
   if (reason_ != Errc::ok) return true;
+  if (kind_ == Kind::recv && core_->in_.drained()) return false;
   if (core_->reactor().take_turn()) return attempt();
   yielded_ = true;
   return false;
@@ -86,10 +87,12 @@ bool SocketOp::attempt() {
 }
 
 bool SocketOp::attempt_recv(int flags) {
+  size_t asked = 0;
+  for (const iovec& vector : vectors_) asked += vector.iov_len;
+  ASSERT(asked > 0);  // or 0 received would read like the end of the stream
   ssize_t n = 0;
   do {
     if (vectors_.size() == 1) {
-      ASSERT(vectors_[0].iov_len > 0);  // 0 would read like the end of the stream
       n = ::recv(core_->fd(), vectors_[0].iov_base, vectors_[0].iov_len, flags);
     } else {
       msghdr message{};
@@ -100,6 +103,7 @@ bool SocketOp::attempt_recv(int flags) {
   } while (n < 0 && errno == EINTR);
   if (n < 0) return keep_errno();
   done_ = static_cast<size_t>(n);
+  if (done_ > 0 && done_ < asked && kind_ == Kind::recv) core_->in_.note_short_receive();
   return true;
 }
 

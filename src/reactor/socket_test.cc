@@ -123,6 +123,42 @@ Task<void> peek_and_vectors(Reactor* reactor) {
 
 TEST_P(SocketTest, PeeksAndUsesVectors) { reactor->run_task(&peek_and_vectors, reactor.get()); }
 
+// The end comes together with the last bytes, just before them in time, or long after: a receiver that waits in the
+// ring must see it in each case, though it doesn't try a receive that can't succeed.
+Task<void> bytes_then_end(Reactor* reactor, Duration before, Duration between) {
+  auto pair = *co_await connect_pair(reactor);
+  Scope scope(*reactor);
+  std::string got;
+  struct Receive {
+    static Task<void> all(Socket* socket, std::string* text) {
+      std::byte buffer[100];
+      for (;;) {
+        auto n = co_await socket->recv(buffer);
+        EXPECT_TRUE(n);
+        if (!n || *n == 0) co_return;
+        *text += text_of(std::span(buffer).first(*n));
+      }
+    }
+  };
+  scope.spawn(&Receive::all, &pair.server, &got);
+  (void)co_await reactor->sleep(before);
+  EXPECT_TRUE(co_await pair.client.send_all(bytes_of("one ")));
+  (void)co_await reactor->sleep(before);
+  EXPECT_TRUE(co_await pair.client.send_all(bytes_of("two")));
+  if (between.ns > 0) (void)co_await reactor->sleep(between);
+  pair.client.shutdown_send();
+  co_await scope.join();
+  EXPECT_EQ(got, "one two");
+}
+
+TEST_P(SocketTest, TheEndIsSeenWheneverItComes) {
+  for (const Duration before : {Duration{}, microseconds(10), milliseconds(1)}) {
+    for (const Duration between : {Duration{}, microseconds(10), milliseconds(1)}) {
+      for (int i = 0; i < 10; ++i) reactor->run_task(&bytes_then_end, reactor.get(), before, between);
+    }
+  }
+}
+
 // More than any socket buffer holds, in pieces of odd sizes: the sender is blocked again and again.
 std::vector<std::byte> big_pattern(size_t size) {
   std::vector<std::byte> bytes(size);
