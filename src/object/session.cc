@@ -7,6 +7,12 @@
 #include "object/records.h"
 
 namespace cairn::object {
+namespace {
+
+// What is done here may be done twice.
+constexpr uint32_t kLostTries = 4;
+
+}  // namespace
 
 void Session::require_alive(Commit& commit, DataId data) {
   commit.require_present(Guard::session, keys::fence(data.session()));
@@ -57,6 +63,7 @@ Task<void> Session::put_fence(engine::GroupId group, uint32_t number, Result<voi
 Task<Result<uint32_t>> Session::reserve_number(CallContext context) {
   const engine::GroupId group = core_.client.system_group();
   const std::string counter_key(keys::kSessionCounter);
+  uint32_t lost = 0;
   for (uint32_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
     CO_TRY(auto old, co_await core_.client.kv_get(group, counter_key, core_.call(context)));
     uint32_t last = 0;
@@ -71,8 +78,10 @@ Task<Result<uint32_t>> Session::reserve_number(CallContext context) {
     commit.require_unchanged(Guard::record, counter_key, std::move(old));
     commit.put(counter_key, encode_session_counter(number));
     commit.put(keys::session(number), record.encode());
-    CO_TRY(const auto blocked, co_await commit.run(core_.client, group, mem::Purpose::internal, context.deadline));
-    if (!blocked) co_return number;
+    const auto blocked = co_await commit.run(core_.client, group, mem::Purpose::internal, context.deadline);
+    if (blocked && !*blocked) co_return number;
+    // A lost answer may cost a number, and leave a session record for the owner's next life to remove.
+    if (!blocked && (blocked.code() != Errc::closed || ++lost == kLostTries)) co_return blocked.error();
     CO_TRY(co_await core_.pause(attempt, context.cancel));
   }
   co_return Error(Errc::busy, "too many writers start at the same time");
