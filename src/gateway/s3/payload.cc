@@ -15,6 +15,7 @@ constexpr std::string_view kUnsigned = "UNSIGNED-PAYLOAD";
 constexpr std::string_view kChecksumPrefix = "x-amz-checksum-";
 // Received and hashed in steps that stay in the core's cache in between.
 constexpr size_t kStep = size_t{128} << 10;
+constexpr size_t kFirstBlock = mem::kClassBytes[2];
 
 // The values of x-amz-content-sha256 that aren't a hash.
 struct Streaming {
@@ -75,14 +76,11 @@ S3Result<void> Payload::choose_coding() {
   if (streaming == kStreaming.end() && hash.starts_with("STREAMING-")) {
     return S3Error(Code::NotImplemented, "x-amz-content-sha256: " + hash + " is not supported.");
   }
+  const auto decoded = decimal(headers.value("x-amz-decoded-content-length"));
   if (!coded) {
-    const auto length = call_.request.content_length();
+    // A body in HTTP chunks is as long as the decoded length says, if anything says it.
+    const auto length = call_.request.content_length() ? call_.request.content_length() : decoded;
     if (!length) return Code::MissingContentLength;
-    // No length at all is an empty body to HTTP; S3 wants that said.
-    if (call_.request.head().framing == http::RequestHead::Framing::none &&
-        call_.request.method() == http::Method::put && call_.request.head().minor_version == 0) {
-      return Code::MissingContentLength;
-    }
     size_ = *length;
     if (hash != kUnsigned) {
       if (!is_sha256_hex(hash)) {
@@ -93,7 +91,6 @@ S3Result<void> Payload::choose_coding() {
     }
     return {};
   }
-  const auto decoded = decimal(headers.value("x-amz-decoded-content-length"));
   if (!decoded) {
     return S3Error(Code::MissingContentLength, "An aws-chunked body needs x-amz-decoded-content-length.");
   }
@@ -199,13 +196,26 @@ void Payload::update(std::span<const std::byte> bytes) {
   if (checksum_stream_) checksum_stream_->update(bytes);
 }
 
+// Large blocks only for those who have sent as much already: what a client that drips can pin is in proportion to what
+// it has sent.
+size_t Payload::next_block() const {
+  if (received_ < kFirstBlock) return kFirstBlock;
+  return received_ < kFirstBlock + mem::kClassBytes[3] ? mem::kClassBytes[3] : mem::kMaxBlock;
+}
+
 Task<S3Result<mem::BufChain>> Payload::read(size_t want) {
   ASSERT(!finished_ && want % mem::kPage == 0);
   mem::BufChain chain;
   want = static_cast<size_t>(std::min<uint64_t>(want, size_ - received_));
   while (chain.size() < want) {
-    auto buf = co_await call_.request.pool().alloc(std::min(want - chain.size(), mem::kMaxBlock), mem::Purpose::client,
-                                                   call_.request.cancel());
+    const size_t block = std::min(want - chain.size(), next_block());
+    if (block > kFirstBlock) {
+      // Whoever sends nothing holds nothing.
+      const auto next = co_await source().peek(1);
+      if (!next) co_return from_source(next.error());
+      if (next->empty()) co_return Code::IncompleteBody;
+    }
+    auto buf = co_await call_.request.pool().alloc(block, mem::Purpose::client, call_.request.cancel());
     if (!buf) co_return to_s3_error(buf.error());
     for (size_t at = 0; at < buf->size();) {
       const auto step = buf->writable_bytes().subspan(at, std::min(kStep, buf->size() - at));

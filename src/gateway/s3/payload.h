@@ -34,7 +34,8 @@ class Payload {
 
   uint64_t size() const { return size_; }
 
-  // The next bytes, as http::Request::read gives them; empty at the end, and then everything was checked.
+  // The next bytes in 4 KiB-aligned buffers: `want` (a multiple of 4 KiB), or less at the end; empty when there are no
+  // more, and then everything was checked.
   Task<S3Result<mem::BufChain>> read(size_t want);
   // For documents: checked and whole.
   Task<S3Result<std::string>> read_text(size_t limit);
@@ -49,6 +50,7 @@ class Payload {
   S3Result<void> choose_checks();
   S3Result<void> expect_checksum(std::string_view header, std::string_view value);
   http::ByteSource& source();
+  size_t next_block() const;
   void update(std::span<const std::byte> bytes);
   S3Result<void> finish();
   S3Error from_source(const Error& error) const;

@@ -111,6 +111,24 @@ TEST(PutObject, TakesAwsChunkedWithinHttpChunks) {
     auto r = co_await t->get("/bkt/k");
     EXPECT_EQ(r.body, "hello world");
     EXPECT_EQ(r.header("content-encoding"), "gzip");
+    // The same without a content coding.
+    r = co_await t->call({.method = "PUT",
+                          .path = "/bkt/k",
+                          .headers = {{"x-amz-decoded-content-length", "5"}},
+                          .body = "plain",
+                          .payload_hash = "UNSIGNED-PAYLOAD",
+                          .chunked = true});
+    EXPECT_EQ(r.status, 200) << r.body;
+    EXPECT_EQ((co_await t->get("/bkt/k")).body, "plain");
+    for (const char* wrong : {"4", "6"}) {
+      r = co_await t->call({.method = "PUT",
+                            .path = "/bkt/k",
+                            .headers = {{"x-amz-decoded-content-length", wrong}},
+                            .body = "plain",
+                            .payload_hash = "UNSIGNED-PAYLOAD",
+                            .chunked = true});
+      EXPECT_EQ(error_code(r), "IncompleteBody") << wrong;
+    }
     // Without the decoded length nothing says how long it is.
     r = co_await t->call(
         {.method = "PUT", .path = "/bkt/k", .body = "x", .payload_hash = "UNSIGNED-PAYLOAD", .chunked = true});
