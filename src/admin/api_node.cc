@@ -147,7 +147,12 @@ Task<Response> Api::checkpoint(const Call&) {
 Task<Response> Api::check_orphans(const Call&) {
   const auto report = co_await context_.node.check_orphans();
   if (!report) co_return error_response(report.error());
-  co_return json_response({{"chunks", report->chunks}, {"orphans", report->orphans}, {"examples", report->examples}});
+  co_return json_response({{"chunks", report->chunks},
+                           {"referenced", report->referenced},
+                           {"queued", report->queued},
+                           {"in_flight", report->in_flight},
+                           {"orphans", report->orphans},
+                           {"examples", report->examples}});
 }
 
 }  // namespace cairn::admin

@@ -139,7 +139,7 @@ class FakeNode final : public NodeView {
     co_return s;
   }
   std::vector<ConfigRow> config() const override { return {{"reactors", "1", "auto", "--set", "number", "threads"}}; }
-  std::string metrics() const override { return "up 1\n"; }
+  std::string metrics() override { return "up 1\n"; }
   Result<void> ready() const override {
     if (state != Errc::ok) return Error(state, "starting");
     return {};
@@ -148,7 +148,13 @@ class FakeNode final : public NodeView {
     if (state != Errc::ok) co_return Error(state, "device d0 is fenced");
     co_return Result<void>();
   }
-  Task<Result<OrphanReport>> check_orphans() override { co_return OrphanReport{10, 1, {"abc"}}; }
+  Task<Result<object::OrphanReport>> check_orphans() override {
+    object::OrphanReport report;
+    report.chunks = 10;
+    report.orphans = 1;
+    report.examples = {"abc"};
+    co_return report;
+  }
 };
 
 class ApiTest : public testing::Test {

@@ -8,7 +8,7 @@
 
 #include "base/id.h"
 #include "base/status.h"
-#include "base/time.h"
+#include "object/sweep.h"
 #include "reactor/task.h"
 
 namespace cairn::admin {
@@ -73,12 +73,6 @@ struct ConfigRow {
   std::string help;
 };
 
-struct OrphanReport {
-  uint64_t chunks = 0;                // looked at
-  uint64_t orphans = 0;               // chunks that no object refers to
-  std::vector<std::string> examples;  // ids, at most 100
-};
-
 class NodeView {
  public:
   virtual ~NodeView() = default;
@@ -86,11 +80,11 @@ class NodeView {
   virtual Task<Result<NodeStatus>> status() = 0;
   virtual std::vector<ConfigRow> config() const = 0;
   // Prometheus text of all reactors.
-  virtual std::string metrics() const = 0;
+  virtual std::string metrics() = 0;
   // Errc::ok when the node serves; else why not.
   virtual Result<void> ready() const = 0;
   virtual Task<Result<void>> checkpoint() = 0;
-  virtual Task<Result<OrphanReport>> check_orphans() = 0;
+  virtual Task<Result<object::OrphanReport>> check_orphans() = 0;
 };
 
 }  // namespace cairn::admin

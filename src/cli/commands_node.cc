@@ -99,8 +99,10 @@ std::string render_config(const json& answer, const Style& style) {
 
 std::string render_orphans(const json& answer, const Style& style) {
   const uint64_t orphans = number_of(answer, "orphans");
-  std::string out = fmt::format("{} chunks looked at, {}\n", number_of(answer, "chunks"),
-                                style(orphans == 0 ? Tone::good : Tone::warning, fmt::format("{} orphans", orphans)));
+  std::string out = fmt::format("chunks      {}\nreferenced  {}\nto delete   {}\nin flight   {}\norphans     {}\n",
+                                number_of(answer, "chunks"), number_of(answer, "referenced"),
+                                number_of(answer, "queued"), number_of(answer, "in_flight"),
+                                style(orphans == 0 ? Tone::good : Tone::warning, std::to_string(orphans)));
   for (const auto& example : list_of(answer, "examples")) {
     if (example.is_string()) out += "  " + example.get<std::string>() + "\n";
   }

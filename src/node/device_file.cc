@@ -4,12 +4,11 @@
 #include <sys/statvfs.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
-#include <thread>
 
 #include "base/units.h"
 #include "node/files.h"
+#include "node/patience.h"
 #include "node/resources.h"
 
 namespace cairn::node {
@@ -37,24 +36,11 @@ Result<void> create(const std::string& path, const NodeSettings& settings) {
   return sync_directory(folder);
 }
 
-// A killed cairnd holds its device for a moment after it is gone: the kernel ends io_uring's requests, which hold the
-// file, on its own time. A supervisor restarts at once and must not see that as a device in use.
-constexpr auto kLetGoTime = std::chrono::seconds(5);
-constexpr auto kLetGoPause = std::chrono::milliseconds(50);
-
 }  // namespace
 
 Result<engine::DiskFile> find_or_create_device(const std::string& path, const NodeSettings& settings) {
   if (!exists(path)) TRY(create(path, settings));
-  const auto began =
-      std::chrono::steady_clock::now();  // cairn-allow(clock): a program's start, nothing is simulated here
-  for (;;) {
-    auto disk = engine::DiskFile::open(path);
-    if (disk || disk.error().code() != Errc::busy) return disk;
-    // cairn-allow(clock): as above
-    if (std::chrono::steady_clock::now() - began > kLetGoTime) return disk;
-    std::this_thread::sleep_for(kLetGoPause);
-  }
+  return while_busy(seconds(5), [&] { return engine::DiskFile::open(path); });
 }
 
 }  // namespace cairn::node

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/log.h"
+
 namespace cairn::node {
 namespace {
 
@@ -27,6 +29,7 @@ Task<Result<engine::DeviceInfo>> set_up_device(engine::DeviceContext context, co
                                   "right one, or set device.path",
                                   path, directory.devices().front().id.to_string(), directory.devices().front().path));
     }
+    LOG(info, "formatting device {}", path);
     auto formatted =
         co_await engine::format_device(context, {.cluster = directory.identity().cluster_id, .shards = shards}, rng);
     if (!formatted) co_return in_words(std::move(formatted.error()));

@@ -10,6 +10,10 @@
 namespace cairn::node {
 namespace {
 
+// Reading all indexes of a full node takes its time.
+constexpr Duration kOrphanTime = seconds(3600);
+constexpr Duration kHealthInterval = milliseconds(500);
+
 // For completions, the journal and replication, whatever clients take.
 size_t reserve_of(size_t memory_bytes) { return std::max(memory_bytes / 8, size_t{8} << 20); }
 
@@ -96,6 +100,7 @@ Part::Part(const Shared& shared, uint32_t index, std::span<std::byte> memory, st
       tcp_(worker_.reactor(), pool_),
       ways_(tcp_),
       storage_({worker_.reactor(), registry_, pool_, shared.wall_clock, ways_}, storage_options(shared, index)),
+      background_(worker_.reactor()),
       s3_handler_({worker_.reactor(), shared.wall_clock, storage_.objects(), registry_}, s3_settings(shared.settings)),
       s3_front_(worker_.reactor(), {worker_.reactor(), pool_, registry_, shared.wall_clock},
                 s3_http_options(shared.settings), s3_handler_) {
@@ -130,6 +135,30 @@ Task<Result<void>> Part::open(srpc::ReactorPlacement* placement, Address srpc) {
   co_return Result<void>();
 }
 
+Task<Result<void>> Part::start_background() {
+  storage_.start_background();
+  background_.spawn(&Part::watch_health, this);
+  co_return Result<void>();
+}
+
+// A shard that sees a write or flush fail takes no more by itself; the shards beside it on the device learn of it here.
+Task<void> Part::watch_health() {
+  while (co_await reactor().sleep(kHealthInterval, background_.token())) {
+    for (const auto& own : storage_.shards()) {
+      const auto health = own.shard->health();
+      if (health.code() != Errc::device_fenced) continue;
+      shared_.on_device_failed(health.error());
+      co_return;
+    }
+  }
+}
+
+void Part::fence(const Error& why) {
+  for (const auto& own : storage_.shards()) {
+    if (own.shard->health()) own.shard->fence(why);
+  }
+}
+
 Task<Result<void>> Part::listen(Service service, Address at) {
   ASSERT(service == Service::s3 || admin_ != nullptr);
   HttpFront& front = service == Service::s3 ? s3_front_ : admin_->front;
@@ -162,6 +191,7 @@ Task<Result<void>> Part::stop_serving(Duration grace) {
 }
 
 Task<Result<void>> Part::close_clients() {
+  co_await background_.close();
   co_await storage_.close_clients();
   co_return Result<void>();
 }
@@ -178,6 +208,10 @@ Task<Result<void>> Part::close() {
 Task<Result<void>> Part::checkpoint() {
   for (const auto& own : storage_.shards()) CO_TRY(co_await own.shard->checkpoint());
   co_return Result<void>();
+}
+
+Task<Result<object::OrphanReport>> Part::check_orphans() {
+  co_return co_await storage_.janitor().check_orphans({.deadline = reactor().now() + kOrphanTime, .cancel = {}});
 }
 
 Task<Part::Status> Part::status() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -54,6 +55,8 @@ class Part {
     const WallClock& wall_clock;
     admin::NodeView& node;  // for the admin API, which part 0 serves
     Id128 life;             // of this process
+    // Called on a part's thread when a shard has taken its device for failed: the others of that device must follow.
+    std::function<void(const Error& why)> on_device_failed;
   };
 
   // On the main thread.
@@ -71,6 +74,8 @@ class Part {
   Task<Result<void>> open(srpc::ReactorPlacement* placement, Address srpc);
   // Serves `service` there: s3 on every part, admin on part 0.
   Task<Result<void>> listen(Service service, Address at);
+  // When all parts are open.
+  Task<Result<void>> start_background();
   // Adds the first access key unless there is one. False when it has been deleted meanwhile.
   Task<Result<bool>> ensure_access_key();
   // In three steps, each on all parts before the next: what one part still does may need another.
@@ -79,6 +84,9 @@ class Part {
   Task<Result<void>> close();
 
   Task<Result<void>> checkpoint();
+  Task<Result<object::OrphanReport>> check_orphans();
+  // Another part's shard has found the device failed.
+  void fence(const Error& why);
   struct Status {
     admin::ReactorStatus reactor;
     std::vector<admin::ShardStatus> shards;
@@ -107,6 +115,7 @@ class Part {
   Part(const Shared& shared, uint32_t index, std::span<std::byte> memory, std::unique_ptr<SystemRng> rng,
        std::unique_ptr<Registry> registry, std::unique_ptr<Reactor> reactor);
   Reactor& reactor() { return worker_.reactor(); }
+  Task<void> watch_health();
 
   const Shared& shared_;
   uint32_t index_;
@@ -123,6 +132,7 @@ class Part {
   StorageNode storage_;
   srpc::ReactorPlacement* placement_ = nullptr;
   std::unique_ptr<srpc::tcp::TcpListener> srpc_listener_;
+  Scope background_;
   s3::Handler s3_handler_;
   HttpFront s3_front_;
   std::unique_ptr<Admin> admin_;

@@ -14,6 +14,7 @@
 #include "node/device_setup.h"
 #include "node/files.h"
 #include "node/host_checks.h"
+#include "node/patience.h"
 #include "node/ports.h"
 
 namespace cairn::node {
@@ -73,7 +74,14 @@ Result<void> Process::start() {
 Result<void> Process::take_ports() {
   const auto take = [this](Service service) -> Result<HeldPort> {
     TRY(const Address at, listen_at(line_.settings.values(), service));
-    return HeldPort::take(service, at);
+    // Clients of SRPC don't prove anything yet, and it gives access to everything.
+    if (service == Service::srpc && !at.is_loopback()) {
+      return Error(
+          Errc::unsupported,
+          fmt::format("srpc can't listen on {}: this release serves it on loopback only; set listen.srpc=127.0.0.1",
+                      at.to_string()));
+    }
+    return while_busy(seconds(2), [&] { return HeldPort::take(service, at); });
   };
   TRY(s3_port_, take(Service::s3));
   TRY(admin_port_, take(Service::admin));
@@ -133,6 +141,8 @@ Result<void> Process::set_up_store(SetupReactor& setup) {
 }
 
 Result<void> Process::make_parts() {
+  metrics_.emplace(
+      fmt::format("version=\"{}\",cluster=\"{}\"", kVersion, directory_->identity().cluster_id.to_string()));
   const uint32_t count = resources_.reactors;
   TRY(arena_, mem::Arena::create(resources_.arena_bytes));
   shared_.emplace(Part::Shared{.settings = line_.settings.values(),
@@ -145,7 +155,8 @@ Result<void> Process::make_parts() {
                                .helpers = *helpers_,
                                .wall_clock = wall_clock_,
                                .node = *this,
-                               .life = Id128::random(rng_)});
+                               .life = Id128::random(rng_),
+                               .on_device_failed = [this](const Error& why) { fence_device(why); }});
   for (uint32_t i = 0; i < count; ++i) {
     TRY(auto part, Part::create(*shared_, i, arena_->part(i, count)));
     parts_.push_back(std::move(part));
@@ -164,7 +175,16 @@ Result<void> Process::open_parts() {
   for (auto& one : call_all(&Part::open, &*placement_, srpc_port_.address())) {
     results.push_back(wait_for(std::move(one)));
   }
-  return first_error(std::move(results));
+  TRY(first_error(std::move(results)));
+  for (auto& one : call_all(&Part::start_background)) TRY(wait_for(std::move(one)));
+  return {};
+}
+
+void Process::fence_device(const Error& why) {
+  LOG(error, "device {} has failed and takes no more writes: {}", disk_->path(), why.message());
+  for (const auto& part : parts_) {
+    part->worker().reactor().post_from_any_thread([one = part.get(), why] { one->fence(why); });
+  }
 }
 
 Result<void> Process::open_gateways() {

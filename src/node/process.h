@@ -27,6 +27,7 @@
 #include "node/data_directory.h"
 #include "node/held_port.h"
 #include "node/part.h"
+#include "node/process_metrics.h"
 #include "node/ready_file.h"
 #include "node/resources.h"
 #include "node/setup_reactor.h"
@@ -59,6 +60,9 @@ class Process final : private admin::NodeView {
   Result<void> open_gateways();
   Result<void> announce(bool access_key_valid);
 
+  // On any part's thread.
+  void fence_device(const Error& why);
+
   // Waits for what a worker brings. Ends the process when a stop signal comes before: nothing is served yet, and a
   // start may be cut off anywhere, as by a crash.
   template <typename T>
@@ -70,10 +74,11 @@ class Process final : private admin::NodeView {
 
   Task<Result<admin::NodeStatus>> status() override;
   std::vector<admin::ConfigRow> config() const override;
-  std::string metrics() const override;
+  std::string metrics() override;
+  uint64_t uptime_seconds() const;
   Result<void> ready() const override;
   Task<Result<void>> checkpoint() override;
-  Task<Result<admin::OrphanReport>> check_orphans() override;
+  Task<Result<object::OrphanReport>> check_orphans() override;
 
   const CommandLine& line_;
   StopSignals& signals_;
@@ -98,6 +103,7 @@ class Process final : private admin::NodeView {
   std::optional<Part::Shared> shared_;
   std::vector<std::unique_ptr<Part>> parts_;
   std::optional<srpc::ReactorPlacement> placement_;
+  std::optional<ProcessMetrics> metrics_;
   Endpoints endpoints_;
   std::atomic<bool> serving_{false};  // read by reactor 0
 };

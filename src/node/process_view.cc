@@ -9,7 +9,7 @@ Task<Result<admin::NodeStatus>> Process::status() {
   admin::NodeStatus status;
   status.cluster_id = directory_->identity().cluster_id;
   status.node_id = directory_->identity().node_id;
-  status.uptime_seconds = static_cast<uint64_t>((clock_.now() - started_).ns / 1'000'000'000);
+  status.uptime_seconds = uptime_seconds();
   status.replicas = 1;
   admin::DeviceStatus device;
   device.id = device_.device;
@@ -42,12 +42,19 @@ std::vector<admin::ConfigRow> Process::config() const {
   return rows;
 }
 
-std::string Process::metrics() const {
-  std::vector<Registry::Source> sources;
-  for (const auto& part : parts_)
+std::string Process::metrics() {
+  std::vector<Registry::Source> sources = {{&metrics_->update({.uptime_seconds = uptime_seconds(),
+                                                               .ready = serving_.load(),
+                                                               .store_memory_bytes = store_->memory_bytes(),
+                                                               .store_disk_bytes = store_->disk_bytes()}),
+                                            ""}};
+  for (const auto& part : parts_) {
     sources.push_back({&part->registry(), "reactor=\"" + std::to_string(part->index()) + "\""});
+  }
   return Registry::expose(sources);
 }
+
+uint64_t Process::uptime_seconds() const { return static_cast<uint64_t>((clock_.now() - started_).ns / seconds(1).ns); }
 
 Result<void> Process::ready() const {
   if (serving_.load()) return {};
@@ -60,6 +67,9 @@ Task<Result<void>> Process::checkpoint() {
   co_return Result<void>();
 }
 
-Task<Result<admin::OrphanReport>> Process::check_orphans() { co_return Error(Errc::unsupported); }
+Task<Result<object::OrphanReport>> Process::check_orphans() {
+  Part& first = *parts_.front();
+  co_return co_await first.worker().ask(first.worker().reactor(), &Part::check_orphans, &first);
+}
 
 }  // namespace cairn::node

@@ -17,6 +17,21 @@ srpc::ServerOptions server_options(const StorageNode::Options& options) {
   return server;
 }
 
+object::Identity identity_of(const StorageNode::Options& options) {
+  return {.owner = options.node, .life = options.life};
+}
+
+object::Janitor::Options janitor_options(const StorageNode::Options& options) {
+  object::Janitor::Options janitor{.groups = {}, .sweeps = options.poll_group == 0, .identity = identity_of(options)};
+  for (uint32_t group = 0; group < options.map.group_count(); ++group) {
+    const auto location = options.map.locate(engine::GroupId(group));
+    if (location && location->node == options.node && location->poll_group == options.poll_group) {
+      janitor.groups.emplace_back(group);
+    }
+  }
+  return janitor;
+}
+
 }  // namespace
 
 std::unique_ptr<srpc::Connector> StorageNode::Routes::make(const control::NodeEntry& node, uint16_t poll_group) {
@@ -34,8 +49,8 @@ StorageNode::StorageNode(const Context& context, Options options)
       server_(context.loop, context.registry, context.pool, server_options(options_)),
       routes_(*this, context.connectors),
       client_({context.loop, context.registry, context.pool, routes_, options_.life}, options_.map),
-      objects_({context.loop, client_, context.registry, context.wall_clock},
-               {.owner = options_.node, .life = options_.life}) {
+      objects_({context.loop, client_, context.registry, context.wall_clock}, identity_of(options_)),
+      janitor_({context.loop, client_, context.registry, context.wall_clock}, janitor_options(options_)) {
   server_.set_map_epoch(options_.map.epoch);
   service_.register_with(server_);
 }
@@ -56,6 +71,7 @@ Task<Result<void>> StorageNode::open(std::vector<Seat> seats) {
 }
 
 Task<void> StorageNode::close_clients() {
+  co_await janitor_.close();
   co_await objects_.close();
   co_await client_.close();
 }

@@ -7,8 +7,9 @@
 //
 //   StorageNode node(context, options);           // registers metrics: before the loop runs
 //   CO_TRY(co_await node.open(std::move(seats)));  // now server() may get connections
+//   node.start_background();                       // when the other reactors of this node are open, too
 //   ...
-//   co_await node.close_clients();                // on all reactors of the cluster that stop together, before ...
+//   co_await node.close_clients();                 // on all reactors that stop together, before ...
 //   co_await node.close(deadline);
 #pragma once
 
@@ -24,6 +25,7 @@
 #include "engine/shard.h"
 #include "kv/ordered_store.h"
 #include "mem/pool.h"
+#include "object/janitor.h"
 #include "object/store.h"
 #include "reactor/loop.h"
 #include "reactor/task.h"
@@ -65,13 +67,15 @@ class StorageNode {
 
   // Opens the shards and recovers their groups. After an error, the closes give back what was opened.
   Task<Result<void>> open(std::vector<Seat> seats);
+  // Removes what is left of deleted and unfinished objects, for the groups of this reactor.
+  void start_background() { janitor_.start(); }
   // Ends the object store's background work and the client.
   Task<void> close_clients();
   // Answers what is under way until `deadline`, closes the groups, and makes a last checkpoint of each shard.
   Task<void> close(Time deadline);
 
   object::ObjectStore& objects() { return objects_; }
-  client::SrpcClient& client() { return client_; }
+  object::Janitor& janitor() { return janitor_; }
   srpc::Server& server() { return server_; }
   replica::GroupHost& groups() { return host_; }
   struct OwnShard {
@@ -101,6 +105,7 @@ class StorageNode {
   Routes routes_;
   client::SrpcClient client_;
   object::Store objects_;
+  object::Janitor janitor_;
 };
 
 }  // namespace cairn::node

@@ -5,6 +5,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -70,6 +71,13 @@ class Admin(suite.NodeTest):
         after = self.node.metrics()
         grown = [n for n in after if n.startswith("s3_requests") and after[n] - before.get(n, 0) >= 10]
         self.assertTrue(grown, sorted(n for n in after if "s3" in n))
+
+    def test_every_metric_is_documented(self):
+        page = (nodes.ROOT / "docs/metrics.md").read_text()
+        names = {line.split()[2] for line in self.node.metrics_text().splitlines() if line.startswith("# TYPE ")}
+        self.assertEqual([n for n in sorted(names) if f"`{n}" not in page], [])
+        documented = set(re.findall(r"`((?:node|reactor|mem|http|s3|object|client|srpc|replica|engine|kv)_[a-z_]+)", page))
+        self.assertEqual(sorted(documented - names), [], "no longer there")
 
     def test_big_bodies_and_bad_ones(self):
         status, answer = self.call("POST", "/v1/buckets", {"name": "a" * 100_000})
