@@ -269,6 +269,7 @@ def main():
         looper.run()
     except BaseException as problem:
         looper.node._keep = True
+        looper.node.autopsy()
         print(f"crash: FAILED in round {looper.rounds} of seed {args.seed}: {problem!r}\n"
               f"crash: the node's folder is kept: {looper.node.folder}\n{looper.node.log_tail()}", flush=True)
         raise

@@ -136,6 +136,8 @@ class Node:
         if kind is not None:
             print(f"--- the node's log ({self.log_path}) ends with:\n{self.log_tail()}")
             self._keep = self._keep or "CAIRN_KEEP" in os.environ
+            if self._keep:
+                self.autopsy()
         self.close()
 
     # -- looking at it
@@ -191,6 +193,19 @@ class Node:
 
     def open_files(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def autopsy(self):
+        """Keeps what a hang leaves behind beside the log: metrics.txt, and stacks.txt where there is a gdb."""
+        if not self.alive():
+            return
+        try:
+            (self.folder / "metrics.txt").write_text(self.metrics_text())
+        except OSError as silent:
+            (self.folder / "metrics.txt").write_text(f"no answer: {silent}\n")
+        if shutil.which("gdb"):
+            with open(self.folder / "stacks.txt", "wb") as out:
+                subprocess.run(["gdb", "-batch", "-p", str(self.process.pid), "-ex", "thread apply all backtrace 20"],
+                               stdout=out, stderr=subprocess.DEVNULL, timeout=120, check=False)
 
     def log(self):
         return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
