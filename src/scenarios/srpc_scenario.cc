@@ -265,7 +265,7 @@ RunOutcome World::run() {
   check_.that(stop == Simulator::Stop::done, "{} calls haven't ended a minute after the last fault", open_calls_);
   if (!check_.ok()) {
     // Nothing can be taken down in order: leak the world rather than trip over it.
-    RunOutcome outcome{.failure = check_.failure(), .plan = plan_.to_string()};
+    RunOutcome outcome{.failure = check_.failure(), .plan = plan_.to_string(), .coverage = {}};
     return outcome;
   }
   NetFaults calm = net_.faults();

@@ -68,6 +68,7 @@ class CrossEndpoint final : public Endpoint {
   bool peer_closed_ = false;  // nothing more will come
   bool told_peer_ = false;    // that we have closed
   bool told_closed_ = false;
+  bool answered_ = false;  // the other side has confirmed our close: nothing more comes from it
   Close close_;
   std::deque<std::unique_ptr<Parcel>> inbox_;
   std::deque<std::unique_ptr<Parcel>> outbox_;  // the first waits for its copy
