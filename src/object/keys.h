@@ -1,4 +1,4 @@
-// Where the object layer's records stand in the ordered maps. docs/object-layout.md shows the same with examples.
+// Where the object layer's records stand in the ordered maps.
 //
 //   system group
 //     B/ name                               BucketRecord: the directory of buckets

@@ -57,6 +57,7 @@ class ShardRig {
   engine::Shard& shard() { return *shard_; }
   engine::test::FaultDevice& device() { return *device_; }
   kv::MemoryStore& store() { return store_; }
+  std::vector<std::byte>& contents() { return *contents_; }
   const engine::ShardExtent& extent() const { return extent_; }
 
   engine::ShardOptions options{.cache_bytes = 8 << 20, .dirty_bytes = 8 << 20};
