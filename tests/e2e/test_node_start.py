@@ -73,7 +73,7 @@ class Alone(unittest.TestCase):
 
 class Life(Alone):
     def test_another_number_of_reactors_finds_the_same_data(self):
-        node = self.make_node(settings={"reactors": 1}).start()
+        node = self.make_node(settings={"reactors": 1, "device.shards": 4}).start()
         node.s3().create_bucket("bucket")
         objects = {f"key {n}": payload.make(n, n * 70_000 + 1) for n in range(20)}
         for key, body in objects.items():
@@ -229,7 +229,7 @@ class Refusals(Alone):
         self.assert_refused(done, "ermi")
 
     def test_more_reactors_than_shards(self):
-        self.assert_refused(self.cairnd(settings={"reactors": 8, "device.size": "256MiB"}), "reactors=8", "shards")
+        self.assert_refused(self.cairnd(settings={"reactors": 8, "device.shards": 8, "device.size": "256MiB"}), "reactors=8", "shards")
 
     def test_wrong_settings_are_usage_errors(self):
         for settings, parts in (({"reactros": 1}, ["did you mean reactors?"]), ({"device.size": "much"}, ["is not a size"]),
