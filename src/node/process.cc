@@ -112,9 +112,9 @@ Result<void> Process::set_up() {
 
 Result<void> Process::set_up_device(SetupReactor& setup, const std::string& path) {
   const NodeSettings& settings = line_.settings.values();
-  TRY(device_, wait_for(setup.worker().call(&node::set_up_device, engine::DeviceContext{setup.device(), setup.pool()},
-                                            std::cref(*directory_), path, resolve_shards(settings, machine_),
-                                            std::ref<Rng>(rng_))));
+  TRY(device_, wait_for(setup.worker().call(
+                   &node::set_up_device, engine::DeviceContext{setup.device(), setup.pool()}, std::cref(*directory_),
+                   path, resolve_shards(settings, machine_, disk_->size_bytes()), std::ref<Rng>(rng_))));
   TRY(resources_, resolve_resources(settings, machine_, device_.geometry.shard_count));
   LOG(info, "device {}: {}, {} shards, id {}", path, format_size(disk_->size_bytes()), device_.geometry.shard_count,
       device_.device.to_string());

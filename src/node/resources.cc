@@ -20,6 +20,7 @@ constexpr uint64_t kTiB = uint64_t{1} << 40;
 constexpr uint64_t kHugePage = 2 * kMiB;
 constexpr uint64_t kMaxAutoReactors = 16;
 constexpr uint64_t kAutoShards = 8;
+constexpr uint64_t kBytesPerShard = 2 * kGiB;
 constexpr uint64_t kArenaPerReactor = 256 * kMiB;
 // Below this a reactor can't hold a few 4 MiB objects in flight and its reserves.
 constexpr uint64_t kMinArenaPerReactor = 32 * kMiB;
@@ -68,14 +69,15 @@ Machine Machine::probe() {
   return {.cores = usable_cores(), .memory_bytes = std::min(physical_memory(), cgroup_memory_limit())};
 }
 
-uint32_t resolve_shards(const NodeSettings& settings, const Machine& machine) {
-  return static_cast<uint32_t>(
-      settings.device_shards.value_or(std::max(kAutoShards, wanted_reactors(settings, machine))));
+uint32_t resolve_shards(const NodeSettings& settings, const Machine& machine, uint64_t device_bytes) {
+  if (settings.device_shards) return static_cast<uint32_t>(*settings.device_shards);
+  const uint64_t by_size = std::clamp<uint64_t>(device_bytes / kBytesPerShard, 1, kAutoShards);
+  return static_cast<uint32_t>(std::max(by_size, wanted_reactors(settings, machine)));
 }
 
 Result<Resources> resolve_resources(const NodeSettings& settings, const Machine& machine, uint32_t shards) {
   Resources r;
-  if (shards == 0) shards = resolve_shards(settings, machine);
+  if (shards == 0) shards = resolve_shards(settings, machine, 0);
   r.reactors = static_cast<uint32_t>(wanted_reactors(settings, machine));
   if (r.reactors > shards) {
     // A reactor without a shard would own nothing.

@@ -24,12 +24,13 @@ struct Resources {
   uint64_t store_cache_bytes = 0;
 };
 
-// `shards` of the device, or 0 when it isn't known yet; no reactor goes without one. Errors: invalid_argument when
+// `shards` of the device, or 0 while they aren't known; no reactor goes without one. Errors: invalid_argument when
 // explicit settings contradict each other or the device, or can't fit the machine.
 Result<Resources> resolve_resources(const NodeSettings& settings, const Machine& machine, uint32_t shards = 0);
 
-// device.shards for a new device.
-uint32_t resolve_shards(const NodeSettings& settings, const Machine& machine);
+// device.shards for a new device. Small devices get few: data is spread over shards by chance, so the first shard is
+// full long before the last when each holds only a few chunks.
+uint32_t resolve_shards(const NodeSettings& settings, const Machine& machine, uint64_t device_bytes);
 
 // device.size for a new file on a file system with this much free space. no_space, with the cure, when even the
 // smallest default doesn't fit.

@@ -52,8 +52,9 @@ const Setting kTable[] = {
      .default_text = "auto",
      .min = 1,
      .max = 64,
-     .help = "parts that a new device is cut into, divided among the reactors; auto: 8, or as many as there are "
-             "reactors. Fixed once it is formatted; a small device gets fewer"},
+     .help = "parts that a new device is cut into, divided among the reactors; auto: one for each 2 GiB, at most 8, "
+             "and one "
+             "for each reactor. Fixed once it is formatted"},
     {.name = "engine.cache",
      .member = &S::engine_cache,
      .unit = Unit::bytes,

@@ -164,8 +164,11 @@ TEST(Resources, FitTheMachine) {
   EXPECT_EQ(resolve({}, {4, 8 * kGiB})->reactors, 3u);
   EXPECT_EQ(resolve({}, {128, 512 * kGiB})->reactors, 16u);
   EXPECT_EQ(resolve({}, {128, 512 * kGiB}, 4)->reactors, 4u) << "one shard each";
-  EXPECT_EQ(resolve_shards(Settings().values(), {4, kGiB}), 8u);
-  EXPECT_EQ(resolve_shards(Settings().values(), {64, kGiB}), 16u);
+  EXPECT_EQ(resolve_shards(Settings().values(), {2, kGiB}, kGiB / 2), 1u);
+  EXPECT_EQ(resolve_shards(Settings().values(), {3, kGiB}, kGiB / 2), 2u);
+  EXPECT_EQ(resolve_shards(Settings().values(), {4, kGiB}, 10 * kGiB), 5u);
+  EXPECT_EQ(resolve_shards(Settings().values(), {4, kGiB}, 100 * kGiB), 8u);
+  EXPECT_EQ(resolve_shards(Settings().values(), {64, kGiB}, 100 * kGiB), 16u);
   EXPECT_EQ(resolve({"reactors=5"}, {8, 8 * kGiB})->reactors, 5u);
   EXPECT_THAT(resolve({"reactors=5"}, {8, 8 * kGiB}, 4).error().message(), HasSubstr("set reactors=4 or less"));
   EXPECT_EQ(resolve({"reactors=5", "device.shards=4"}, {8, 8 * kGiB}).code(), Errc::invalid_argument);
