@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+
+#include "base/assert.h"
 
 namespace cairn::http {
 namespace {
@@ -146,13 +149,15 @@ std::optional<int64_t> parse_basic_iso8601(std::string_view text) {
                  number(text, 13, 2));
 }
 
-const std::string& DateCache::now() {
+std::string_view DateCache::now() {
   const int64_t second = clock_.unix_ns() / 1'000'000'000;
   if (second != second_) {
     second_ = second;
-    text_ = format_http_date(second);
+    const std::string text = format_http_date(second);
+    ASSERT(text.size() == text_.size());
+    std::ranges::copy(text, text_.begin());  // cairn-allow(memcpy): a header of 29 bytes
   }
-  return text_;
+  return {text_.data(), text_.size()};
 }
 
 }  // namespace cairn::http

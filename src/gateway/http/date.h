@@ -1,6 +1,7 @@
 // Dates as HTTP writes them (RFC 9110 section 5.6.7) and as S3 does (ISO 8601).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,16 +28,17 @@ std::string format_iso8601_ms(int64_t unix_ns);
 // "20261130T080000Z", the form of x-amz-date; anything else is refused.
 std::optional<int64_t> parse_basic_iso8601(std::string_view text);
 
-// The Date header's value, formatted once a second.
+// The Date header's value, formatted once a second. The view that now() gives stays good for the cache's life and
+// always shows the time of the last call: a request holds it for as long as it takes, while others move the time on.
 class DateCache {
  public:
   explicit DateCache(const WallClock& clock) : clock_(clock) {}
-  const std::string& now();
+  std::string_view now();
 
  private:
   const WallClock& clock_;
   int64_t second_ = -1;
-  std::string text_;
+  std::array<char, 29> text_{};  // overwritten in place
 };
 
 }  // namespace cairn::http

@@ -29,5 +29,22 @@ TEST(HttpDate, GoesThereAndBack) {
   EXPECT_EQ(to_civil(951'782'400).day, 29);  // 2000-02-29
 }
 
+class StandingClock final : public WallClock {
+ public:
+  int64_t unix_ns() const override { return seconds * 1'000'000'000; }
+  int64_t seconds = 784111777;
+};
+
+// A request that lasts longer than a second still holds the view it got when it began.
+TEST(DateCache, ItsViewOutlivesTheSecond) {
+  StandingClock clock;
+  DateCache cache(clock);
+  const std::string_view held = cache.now();
+  EXPECT_EQ(held, "Sun, 06 Nov 1994 08:49:37 GMT");
+  clock.seconds += 2;
+  EXPECT_EQ(cache.now(), "Sun, 06 Nov 1994 08:49:39 GMT");
+  EXPECT_EQ(held, "Sun, 06 Nov 1994 08:49:39 GMT");
+}
+
 }  // namespace
 }  // namespace cairn::http
