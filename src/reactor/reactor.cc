@@ -178,14 +178,20 @@ void Reactor::round() {
 
 size_t Reactor::poll_sources() {
   size_t work = ring_->reap();
-  for (size_t tries = hot_.size(); tries <= 4 && tries > 0; tries += hot_.size()) {
-    const size_t got = hot_.poll(now_);
-    work += got;
-    if (got > 0 || hot_.size() == 0) break;
-  }
-
+  work += poll_hot();
   for (size_t i = 0; i < pollers_.size(); ++i) work += pollers_[i]->poll();
   return work + run_remote();
+}
+
+size_t Reactor::poll_hot() {
+  // A few sockets are tried several times: the rest of the round takes a good part of the time of a try, and what
+  // arrives while a try holds the socket's lock is processed by the receiver, not the sender.
+  size_t tries = 0;
+  do {
+    tries += hot_.size();
+    if (const size_t succeeded = hot_.poll(now_); succeeded > 0) return succeeded;
+  } while (hot_.size() > 0 && tries + hot_.size() <= kHotTries);
+  return 0;
 }
 
 size_t Reactor::run_remote() {

@@ -154,6 +154,7 @@ class Reactor final : public Loop {
 
   static constexpr unsigned kRingEntries = 1024;
   static constexpr uint32_t kTurns = 64;
+  static constexpr size_t kHotTries = 4;  // a round
   // Nothing should depend on it: a wake-up that got lost costs this much, once.
   static constexpr Duration kSafetyNet = seconds(1);
 
@@ -161,6 +162,7 @@ class Reactor final : public Loop {
   void bind_to_this_thread();
   void round();
   size_t poll_sources();
+  size_t poll_hot();
   size_t run_remote();
   bool may_sleep();
   void sleep_until_event();
