@@ -116,7 +116,7 @@ TEST_F(RacesTest, FaultsNeverLoseOrMixAnything) {
     return janitor;
   };
   auto janitor = start_janitor(false);
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 12; ++round) {
     loop.run_for(seconds(30));  // so that what is deleted doesn't pile up
     workload.stop = false;
     uint64_t faults = 0;
@@ -131,7 +131,7 @@ TEST_F(RacesTest, FaultsNeverLoseOrMixAnything) {
     for (size_t key = 0; key < workload.keys(); ++key) {
       scope.spawn(&Workload::work, &workload, Workload::Env{&loop, &world.pool, gateway(key)}, key);
     }
-    loop.run_for(milliseconds(30));
+    loop.run_for(milliseconds(15));
     const bool power_cut = round % 4 == 3;
     if (power_cut) world.client.power_off();
     workload.stop = true;

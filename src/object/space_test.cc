@@ -235,6 +235,7 @@ TEST_F(SpaceTest, ManyRangesSweepTheSame) {
   ASSERT_TRUE(must_put("large", pattern(30 << 20, 1)));
   auto writer = *run(&Store::put, store.get(), std::string("b"), std::string("x"), CallContext{});
   ASSERT_TRUE(run(&write_all, &world.pool, writer.get(), pattern(25 << 20, 4), size_t{1} << 20));
+  loop.run_for(seconds(1));  // nothing is on its way any more
   world.client.power_off();
   writer.reset();
   die();
