@@ -146,14 +146,6 @@ TEST_F(Exhaustion, ClientsDieWhileTheyWait) {
     ASSERT_TRUE(peers.back().send(std::span(request).first(request.size() - 1)));
   }
   for (size_t i = 0; i < peers.size(); ++i) i % 2 == 0 ? peers[i].reset() : peers[i].close();
-  for (int i = 0; i < 20; ++i) {
-    ::usleep(100000);
-    host.call([&] {
-      fprintf(stderr, "conn %zu running %zu free %zu\n", server.connections(), server.calls_running(),
-              host.pool.free_bytes());
-      return 0;
-    });
-  }
   connect(1);
   int done = 0;
   clients.run(&put_everywhere, &channels, &clients.pool, kPayload, 5, 3, &done);

@@ -23,7 +23,8 @@ class SocketPoll final : private Reactor::Lingering {
   // No event comes afterwards.
   void let_go();
 
-  // Readable: multishot, an event each time more comes. What is there already counts.
+  // Readable: an event each time more comes, from now until disarm_in() has taken effect. What is there already counts
+  // if it was disarmed; else look for yourself.
   void arm_in() { in_.arm(); }
   void disarm_in() { in_.disarm(); }
   // Writable: once.
@@ -32,27 +33,38 @@ class SocketPoll final : private Reactor::Lingering {
   bool in_ring() const { return in_.in_ring() || out_.in_ring(); }
 
  private:
-  class Side final : public RingOp {
+  class Side {
    public:
     Side(SocketPoll& owner, short mask, bool multishot)
-        : RingOp(&on_event), owner_(owner), mask_(mask), multishot_(multishot) {}
+        : owner_(owner), mask_(mask), multishot_(multishot), poll_(*this, &on_event), removal_(*this, &on_removed) {}
     void arm();
     void disarm();
-    bool in_ring() const { return in_ring_; }
+    bool in_ring() const { return polling_ || removing_; }
 
    private:
+    struct Op final : RingOp {
+      Op(Side& s, Complete function) : RingOp(function), side(s) {}
+      Side& side;
+    };
     static void on_event(RingOp& op, int32_t result, uint32_t flags);
+    static void on_removed(RingOp& op, int32_t result, uint32_t flags);
 
     SocketPoll& owner_;
     short mask_;
     bool multishot_;
     bool wanted_ = false;
-    bool in_ring_ = false;
-    bool disarming_ = false;
+    bool polling_ = false;   // poll_ is in the ring
+    bool removing_ = false;  // removal_ is in the ring
+    Op poll_;
+    Op removal_;
   };
 
   SocketPoll(Reactor& reactor, int fd, Events& events);
   ~SocketPoll() override = default;
+
+  void free_if_done() {
+    if (events_ == nullptr && !in_ring()) delete this;
+  }
 
   Reactor& reactor_;
   int fd_;
