@@ -3,6 +3,20 @@
 #include "base/assert.h"
 
 namespace cairn::engine {
+namespace {
+
+constexpr int kPatientTries = 4;
+constexpr Duration kPatientPause = milliseconds(5);
+
+}  // namespace
+
+Task<Result<void>> read_patiently(BlockDevice& device, uint64_t offset, mem::BufChain into) {
+  for (int tries = 1;; ++tries) {
+    Result<void> done = co_await read(device, offset, into);
+    if (done || tries == kPatientTries) co_return done;
+    CO_TRY(co_await device.loop().sleep(kPatientPause));
+  }
+}
 
 void check_request(const BlockDevice& device, const IoRequest& request) {
   ASSERT(request.complete != nullptr);

@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "mem/buf_chain.h"
 #include "reactor/loop.h"
+#include "reactor/task.h"
 
 namespace cairn::engine {
 
@@ -104,5 +105,9 @@ inline IoAwaiter flush(BlockDevice& device) { return {device, IoRequest::Op::flu
 inline IoAwaiter discard(BlockDevice& device, uint64_t offset, uint64_t size) {
   return {device, IoRequest::Op::discard, offset, size, {}};
 }
+
+// A read whose failure has consequences that a later success would not undo (a page is given up, a shard is taken for
+// damaged): tries several times over some milliseconds, because disks fail for a moment, too.
+Task<Result<void>> read_patiently(BlockDevice& device, uint64_t offset, mem::BufChain into);
 
 }  // namespace cairn::engine

@@ -17,8 +17,6 @@ constexpr size_t kMaxRunPages = 128;
 constexpr size_t kStoreWriteBytes = 256 * 1024;
 constexpr int kStoreTries = 8;
 constexpr size_t kKeepAtOnce = 256;
-constexpr int kJournalReadTries = 4;
-constexpr Duration kJournalReadPause = milliseconds(5);
 
 }  // namespace
 
@@ -139,17 +137,14 @@ Task<void> Checkpointer::write_run(Pages pages, Semaphore* slots, Errc* first_er
 }
 
 // A page whose only copy is rotten stays where it is: its home still has older bytes, which don't match the CRC in the
-// map, so reading it says so. Reads may fail for a moment only, and the journal's copy is given up with this
-// checkpoint: so the page is lost only when several tries have failed.
+// map, so reading it says so.
 Task<Result<void>> Checkpointer::load_from_journal(HomePage home, DirtyPage& page) {
   CO_TRY(mem::Buf buf, co_await state_.context.pool.alloc(kPageBytes, mem::Purpose::internal));
-  for (int tries = 0; tries < kJournalReadTries; ++tries) {
-    if (tries > 0) CO_TRY(co_await state_.context.loop.sleep(kJournalReadPause));
-    auto loaded = co_await read(state_.context.device, Journal::device_offset(state_.layout, page.lsn), buf);
-    if (loaded && crc32c(buf.bytes()) == page.crc) {
-      page.buf = std::move(buf);
-      co_return Result<void>{};
-    }
+  const auto loaded =
+      co_await read_patiently(state_.context.device, Journal::device_offset(state_.layout, page.lsn), buf);
+  if (loaded && crc32c(buf.bytes()) == page.crc) {
+    page.buf = std::move(buf);
+    co_return Result<void>{};
   }
   state_.metrics.corrupt_pages.add();
   LOG(error,

@@ -185,7 +185,7 @@ Task<Result<Replayer::Payload>> Replayer::check_units(const Record& record) {
     const uint32_t in_unit = std::min(kPagesPerUnit, pages - i * kPagesPerUnit);
     if (record.units[i].value >= layout_.unit_count) co_return Payload::bad;
     const auto buf = memory.slice(0, size_t{in_unit} * kPageBytes);
-    if (!co_await read(device_, layout_.unit_offset(record.units[i]), buf)) co_return Payload::unreadable;
+    if (!co_await read_patiently(device_, layout_.unit_offset(record.units[i]), buf)) co_return Payload::unreadable;
     for (uint32_t page = 0; page < in_unit; ++page) {
       const auto bytes = buf.bytes().subspan(size_t{page} * kPageBytes, kPageBytes);
       if (crc32c(bytes) != record.page_crcs[first_page + i * kPagesPerUnit + page]) co_return Payload::bad;

@@ -14,7 +14,7 @@ Task<Result<void>> RingReader::load(Lsn lsn) {
   // Some of it can't be read: find out what.
   for (uint32_t i = 0; i < kWindowPages; ++i) {
     const uint64_t offset = uint64_t{i} * kPageBytes;
-    auto page_read = co_await read(device_, at + offset, window_.slice(offset, kPageBytes));
+    auto page_read = co_await read_patiently(device_, at + offset, window_.slice(offset, kPageBytes));
     unreadable_[i] = !page_read;
   }
   co_return Result<void>{};

@@ -55,12 +55,32 @@ Result<Superblock> decode(std::span<const std::byte, kPageBytes> block, const Sh
   return superblock;
 }
 
+namespace {
+
+// Which slots can be read. An error when both copies of a generation can't: it may be the newest.
+Task<Result<std::array<bool, kSuperblockSlots>>> read_slots(BlockDevice& device, const ShardLayout& layout,
+                                                            mem::Buf memory) {
+  std::array<bool, kSuperblockSlots> readable;
+  readable.fill(true);
+  if (co_await read(device, layout.superblocks_offset, memory)) co_return readable;
+  for (uint32_t slot = 0; slot < kSuperblockSlots; ++slot) {
+    auto page = memory.slice(slot * kSuperblockSpacing, kPageBytes);
+    const auto done = co_await read_patiently(device, layout.superblock_offset(slot), std::move(page));
+    readable[slot] = done.has_value();
+    if (!done && slot % 2 == 1 && !readable[slot - 1]) co_return done.error();
+  }
+  co_return readable;
+}
+
+}  // namespace
+
 Task<Result<Superblock>> load_superblock(BlockDevice& device, mem::Pool& pool, ShardExtent extent) {
   CO_TRY(const auto layout, ShardLayout::of(extent));
   CO_TRY(auto memory, co_await pool.alloc(kSuperblockRegionBytes, mem::Purpose::internal));
-  CO_TRY(co_await read(device, layout.superblocks_offset, memory));
+  CO_TRY(const auto readable, co_await read_slots(device, layout, memory));
   std::optional<Superblock> newest;
   for (uint32_t slot = 0; slot < kSuperblockSlots; ++slot) {
+    if (!readable[slot]) continue;
     const auto block = memory.bytes().subspan(slot * kSuperblockSpacing).first<kPageBytes>();
     auto superblock = decode(block, extent);
     if (superblock.code() == Errc::unsupported) co_return std::move(superblock).error();

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -187,6 +189,44 @@ TEST_F(DiskFileTest, KeepsAllocatedSpaceAndGivesBackASparseFiles) {
   auto sparse = *DiskFile::open(folder / "sparse");
   EXPECT_TRUE(sparse.supports_discard());
   EXPECT_EQ(sparse.size_bytes(), kMiB);  // whole blocks
+}
+
+// A loop device, where we are allowed to make one.
+class LoopDevice {
+ public:
+  explicit LoopDevice(const std::string& file) {
+    const std::string command = "losetup --find --show '" + file + "' 2>/dev/null";
+    FILE* pipe = ::popen(command.c_str(), "r");
+    char line[64] = {};
+    if (pipe != nullptr && std::fgets(line, sizeof line, pipe) != nullptr)
+      path = std::string(line, std::strcspn(line, "\n"));
+    if (pipe != nullptr) ::pclose(pipe);
+  }
+  ~LoopDevice() {
+    if (!path.empty()) (void)::system(("losetup --detach " + path).c_str());
+  }
+  std::string path;
+};
+
+TEST_F(DiskFileTest, DrivesBlockDevices) {
+  {
+    auto file = DiskFile::create(folder / "image", 8 * kMiB);
+  }
+  const LoopDevice loop_device(folder / "image");
+  if (loop_device.path.empty()) GTEST_SKIP() << "no right to make a loop device here";
+  auto file = DiskFile::open(loop_device.path);
+  ASSERT_TRUE(file) << file.error().to_string();
+  EXPECT_TRUE(file->is_block_device());
+  EXPECT_EQ(file->size_bytes(), 8 * kMiB);
+  EXPECT_EQ(DiskFile::open(loop_device.path).code(), Errc::busy);
+
+  SeededRng rng(1);
+  Registry registry;
+  auto reactor = *Reactor::create({.mode = Mode::economy, .rng = rng, .registry = registry});
+  auto arena = *mem::Arena::create(4 * kMiB);
+  mem::Pool pool(*reactor, registry, arena.memory(), 0);
+  UringDevice device(*reactor, *file, registry);
+  reactor->run_task(&write_flush_read, &device, &pool);
 }
 
 TEST_F(DiskFileTest, TooLargeAFileSaysNoSpaceAndLeavesNothing) {
