@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import hmac
 import http.client
+import select
 import threading
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
@@ -145,6 +146,10 @@ class Client:
     # -- transport
 
     def connection(self):
+        connection = getattr(self._local, "connection", None)
+        # Readable while nothing was asked: the server closed it when it had been idle. As any client's pool does.
+        if connection is not None and connection.sock is not None and select.select([connection.sock], [], [], 0)[0]:
+            self.drop()
         if getattr(self._local, "connection", None) is None:
             self._local.connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
         return self._local.connection
@@ -156,39 +161,31 @@ class Client:
 
     def send(self, method, target, headers, body=b"", sink=None):
         """The request as given, on this thread's connection. `sink` takes a 2xx body in pieces. A failure drops the
-        connection and is raised; nothing is repeated, except that a connection which the server closed while it was idle
-        is replaced before anything was sent on it."""
-        for attempt in (0, 1):
-            connection = self.connection()
-            fresh = connection.sock is None
-            try:
-                connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
-                for name, value in headers.items():
-                    connection.putheader(name, value)
-                connection.endheaders()
-                if hasattr(body, "read"):
-                    while piece := body.read(1 << 18):
-                        connection.send(piece)
-                elif body:
-                    connection.send(body)
-                response = connection.getresponse()
-                if sink and response.status < 300:
-                    while piece := response.read(1 << 18):
-                        sink(piece)
-                    data = b""
-                else:
-                    data = response.read()
-                if response.will_close:
-                    self.drop()
-                return Response(response.status, response.headers, data)
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+        connection and is raised; nothing is repeated."""
+        connection = self.connection()
+        try:
+            connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
+            for name, value in headers.items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            if hasattr(body, "read"):
+                while piece := body.read(1 << 18):
+                    connection.send(piece)
+            elif body:
+                connection.send(body)
+            response = connection.getresponse()
+            if sink and response.status < 300:
+                while piece := response.read(1 << 18):
+                    sink(piece)
+                data = b""
+            else:
+                data = response.read()
+            if response.will_close:
                 self.drop()
-                if fresh or attempt or hasattr(body, "read") or method not in ("GET", "HEAD"):
-                    raise
-            except BaseException:
-                self.drop()
-                raise
-        raise AssertionError("unreachable")
+            return Response(response.status, response.headers, data)
+        except BaseException:
+            self.drop()
+            raise
 
     def request(self, method, bucket="", key=None, query=(), headers=None, body=b"", payload_hash=None, path=None, sink=None,
                 stamp=None):
