@@ -182,7 +182,7 @@ int main(const Plan& plan) {
   Registry registry;
   auto arena = check(mem::Arena::create(kArenaBytes), "arena");
   auto reactor =
-      check(Reactor::create({.index = 0, .mode = Mode::performance, .wake_cost = {}, .rng = rng, .registry = registry}),
+      check(Reactor::create({.index = 0, .mode = Mode::automatic, .wake_cost = {}, .rng = rng, .registry = registry}),
             "reactor");
   auto file = check(DiskFile::open(plan.file), "device");
   UringDevice device(*reactor, file, registry);

@@ -97,6 +97,7 @@ void SrpcClient::take_map(const mem::BufChain& bytes) {
 
 std::vector<engine::GroupId> SrpcClient::all_groups() const {
   std::vector<engine::GroupId> all;
+  all.reserve(map_.group_count());
   for (uint32_t group = 0; group < map_.group_count(); ++group) all.emplace_back(group);
   return all;
 }

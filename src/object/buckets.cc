@@ -140,10 +140,10 @@ Task<Result<void>> Buckets::remove(std::string name, CallContext context) {
     Freeze freeze(core_, ref.group, ref.id);
     CO_TRY(const auto missing, co_await freeze.take(Guard::bucket, keys::bucket_state(ref.id), context));
     if (missing) continue;  // gone meanwhile: look again
-    const Result<bool> empty = co_await is_empty(ref, context);
-    if (!empty || !*empty) {
+    const Result<bool> still_empty = co_await is_empty(ref, context);
+    if (!still_empty || !*still_empty) {
       co_await freeze.thaw(context);
-      if (!empty) co_return empty.error();
+      if (!still_empty) co_return still_empty.error();
       co_return Error(Errc::condition_failed, "bucket");
     }
     Commit decide;

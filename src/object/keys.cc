@@ -119,10 +119,13 @@ std::optional<UploadKey> parse_upload(std::string_view stored) {
   if (escaped[escaped.size() - 2] != kZero || escaped.back() != kEnd) return std::nullopt;
   escaped.remove_suffix(2);
   UploadKey out;
-  for (size_t i = 0; i < escaped.size(); ++i) {
-    out.key += escaped[i];
-    if (escaped[i] != kZero) continue;
-    if (++i == escaped.size() || escaped[i] != kEscaped) return std::nullopt;
+  while (!escaped.empty()) {
+    const char c = escaped.front();
+    escaped.remove_prefix(1);
+    out.key += c;
+    if (c != kZero) continue;
+    if (!escaped.starts_with(kEscaped)) return std::nullopt;
+    escaped.remove_prefix(1);
   }
   // cairn-allow(memcpy): an identifier
   std::ranges::copy(id, out.upload.bytes.begin());

@@ -40,6 +40,7 @@ Result<Group*> GroupHost::find(engine::GroupId group, uint64_t client_epoch) {
 
 std::vector<Group*> GroupHost::groups() const {
   std::vector<Group*> out;
+  out.reserve(groups_.size());
   for (const auto& [id, group] : groups_) out.push_back(group.get());
   return out;
 }

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <cstring>
-
 #include "replica/methods.h"
 
 namespace cairn::replica {
@@ -18,8 +16,7 @@ void put(std::string& out, const T& value) {
 template <typename T>
 bool take(std::string_view& in, T& value) {
   if (in.size() < sizeof value) return false;
-  // cairn-allow(memcpy): the header of a frame
-  std::memcpy(&value, in.data(), sizeof value);
+  in.copy(reinterpret_cast<char*>(&value), sizeof value);
   in.remove_prefix(sizeof value);
   return true;
 }

@@ -19,6 +19,7 @@ engine::GroupId MemoryClient::group_of_key(Id128 salt) const { return group_of_c
 
 std::vector<engine::GroupId> MemoryClient::all_groups() const {
   std::vector<engine::GroupId> all;
+  all.reserve(options_.groups);
   for (uint32_t i = 0; i < options_.groups; ++i) all.emplace_back(i);
   return all;
 }
@@ -224,6 +225,7 @@ Task<Result<Client::LeaseCheck>> MemoryClient::lease_check(engine::GroupId group
 
 std::vector<engine::ChunkId> MemoryClient::chunks() const {
   std::vector<engine::ChunkId> out;
+  out.reserve(chunks_.size());
   for (const auto& [id, chunk] : chunks_) out.push_back(id);
   return out;
 }
