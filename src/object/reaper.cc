@@ -13,6 +13,9 @@ namespace cairn::object {
 namespace {
 
 constexpr size_t kBatchItems = 1024;
+// Some 20 MiB. Over the grace: how many items a second one group gives back at most is a tenth of it.
+constexpr size_t kWaitingItems = 65536;
+constexpr Duration kPassEvery = seconds(4);
 constexpr Duration kFirstIdle = milliseconds(500);
 constexpr Duration kLongestIdle = seconds(4);
 constexpr Duration kAfterError = seconds(2);
@@ -27,50 +30,59 @@ std::optional<DataId> readable(const GarbageRecord& garbage) {
 }  // namespace
 
 Task<void> Reaper::run() {
+  Scope batches(base_.loop);
   Duration idle = kFirstIdle;
-  Errc last_error = Errc::ok;
   while (!base_.background.token().cancelled()) {
-    const Result<bool> found = co_await run_batch();
-    Duration pause{};
-    if (!found) {
-      if (found.code() != last_error && found.code() != Errc::cancelled) {
-        LOG(warn, "group {}: deleted data isn't given back: {}", group_.value, found.error().to_string());
-      }
-      pause = kAfterError;
-    } else if (!*found) {
-      pause = idle;
-      idle = std::min(idle * 2, kLongestIdle);
-    } else {
+    const Result<bool> found = co_await look(&batches);
+    if (found && *found) {
       idle = kFirstIdle;
+      continue;
     }
-    last_error = found.code();
-    if (pause.ns > 0) (void)co_await base_.loop.sleep(pause, base_.background.token());
+    if (!found) report(found.error());
+    (void)co_await base_.loop.sleep(found ? idle : kAfterError, base_.background.token());
+    idle = std::min(idle * 2, kLongestIdle);
   }
+  co_await batches.join();
 }
 
-Task<Result<bool>> Reaper::run_batch() {
+Task<Result<bool>> Reaper::look(Scope* batches) {
+  if (waiting_.size() >= kWaitingItems) co_return false;
   const std::string first(keys::kGarbage);
+  if (cursor_.empty()) pass_began_ = base_.loop.now();
   kv::ScanOptions options{
       .begin = std::max(cursor_, first), .end = kv::prefix_end(keys::kGarbage), .max_items = kBatchItems};
   CO_TRY(const auto page, co_await base_.client.kv_scan(group_, std::move(options), base_.background_call()));
-  if (page.items.empty()) {
-    // At the end of the queue; what was left over for its leases is at the front.
-    const bool began_at_front = std::exchange(cursor_, {}).empty();
-    co_return !began_at_front;
-  }
   std::vector<Item> items;
   items.reserve(page.items.size());
   for (const kv::KeyValue& found : page.items) {
-    CO_TRY(auto garbage, GarbageRecord::decode(found.value));
-    items.push_back({.key = found.key, .garbage = std::move(garbage)});
+    if (waiting_.contains(found.key)) continue;
+    auto garbage = GarbageRecord::decode(found.value);
+    if (!garbage) {
+      report(garbage.error());  // The others go on.
+      continue;
+    }
+    items.push_back({.key = found.key, .garbage = std::move(*garbage)});
   }
-  cursor_ = items.back().key + '\0';
+  if (!page.items.empty()) cursor_ = page.items.back().key + '\0';
+  // Most of what is new is at the end. What was leased, failed, or was queued by a slow clock is before the cursor.
+  if (!page.more && base_.loop.now() - pass_began_ >= kPassEvery) cursor_.clear();
+  if (items.empty()) co_return page.more;
+  for (const Item& item : items) waiting_.insert(item.key);
+  batches->spawn(&Reaper::work_off, this, std::move(items));
+  co_return true;
+}
 
+Task<void> Reaper::work_off(std::vector<Item> items) {
+  report(co_await delete_batch(&items));
+  for (const Item& item : items) waiting_.erase(item.key);
+}
+
+Task<Result<void>> Reaper::delete_batch(std::vector<Item>* items) {
   CO_TRY(co_await base_.loop.sleep(kDeleteGrace, base_.background.token()));
-  CO_TRY(co_await check_leases(&items));
+  CO_TRY(co_await check_leases(items));
   Result<void> first_error;
   Scope scope(base_.loop);
-  for (Item& item : items) {
+  for (Item& item : *items) {
     if (item.leased) continue;
     (void)co_await turns_.take();
     if (!first_error || base_.background.token().cancelled()) {
@@ -81,17 +93,21 @@ Task<Result<bool>> Reaper::run_batch() {
   }
   co_await scope.join();
   std::vector<std::string> done;
-  for (Item& item : items) {
-    if (item.done) done.push_back(std::move(item.key));
+  for (const Item& item : *items) {
+    if (item.done) done.push_back(item.key);
   }
   const size_t count = done.size();
   CO_TRY(co_await erase(std::move(done)));
   metrics_.reaped.add(count);
-  if (!first_error) {
-    cursor_.clear();
-    co_return first_error.error();
+  co_return first_error;
+}
+
+void Reaper::report(const Result<void>& result) {
+  if (result.code() == Errc::cancelled) return;
+  if (!result && result.code() != last_error_) {
+    LOG(warn, "group {}: deleted data isn't given back: {}", group_.value, result.error().to_string());
   }
-  co_return true;
+  last_error_ = result.code();
 }
 
 Task<Result<void>> Reaper::check_leases(std::vector<Item>* items) {

@@ -3,17 +3,20 @@
 // goes last.
 //
 //   read a batch ──▶ wait kDeleteGrace ──▶ who is leased? ──▶ delete the rest ──▶ delete their items
+//        └─▶ read the next one meanwhile: many batches wait at a time, so that the grace doesn't bound the rate
 //
 // The grace is what readers rely on (stored_reader.h): counted from when the item was seen, which is after it was
 // queued, by this side's monotonic clock. A leader that hasn't been taking leases for kLeaseTime may not know of all,
 // so its "not held" doesn't count.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include "object/core.h"
 #include "object/records.h"
+#include "reactor/scope.h"
 #include "reactor/sync.h"
 
 namespace cairn::object {
@@ -36,9 +39,12 @@ class Reaper {
     bool leased = false;
     bool done = false;
   };
-  // One batch from `cursor_` on. True when there was something.
-  Task<Result<bool>> run_batch();
+  // Reads from `cursor_` on and spawns a batch of what doesn't wait yet. True when there was something.
+  Task<Result<bool>> look(Scope* batches);
+  Task<void> work_off(std::vector<Item> items);
+  Task<Result<void>> delete_batch(std::vector<Item>* items);
   Task<Result<void>> check_leases(std::vector<Item>* items);
+  void report(const Result<void>& result);
   Task<void> delete_item(Item* item, Result<void>* first_error);
   Task<Result<void>> delete_garbage(const GarbageRecord& garbage);
   Task<Result<void>> delete_data(DataRef data);
@@ -51,7 +57,10 @@ class Reaper {
   JanitorMetrics& metrics_;
   Semaphore& turns_;
   engine::GroupId group_;
-  std::string cursor_;
+  std::string cursor_;             // where to look next; empty: at the front
+  Time pass_began_{};              // when it last was at the front
+  std::set<std::string> waiting_;  // the items of the batches under way
+  Errc last_error_ = Errc::ok;
 };
 
 }  // namespace cairn::object

@@ -166,6 +166,31 @@ TEST_F(SpaceTest, ADeleteThatCrashesGoesOnAfterwards) {
   }
 }
 
+// The grace bounds how soon something is deleted, not how much a second.
+TEST_F(SpaceTest, ManyDeletesWaitAtTheSameTime) {
+  start_janitor();
+  for (int i = 0; i < 5000; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    ASSERT_TRUE(must_put(key, "body"));
+    ASSERT_TRUE(remove(key));
+  }
+  loop.run_for(seconds(20));
+  EXPECT_EQ(world.client.used_bytes(), 0u);
+}
+
+TEST_F(SpaceTest, EveryDeleteWaitsForItsOwnGraceOnly) {
+  start_janitor();
+  for (int i = 0; i < 8; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    ASSERT_TRUE(must_put(key, pattern(100'000, i)));
+    ASSERT_TRUE(remove(key));
+    loop.run_for(seconds(3));
+  }
+  const uint64_t waiting = world.client.used_bytes();
+  EXPECT_GT(waiting, 0u);
+  EXPECT_LE(waiting, uint64_t{6} * 102'400) << "what was deleted 15 seconds ago is gone";
+}
+
 TEST_F(SpaceTest, AnAbandonedWriterGivesItsSpaceBack) {
   auto writer = *run(&Store::put, store.get(), std::string("b"), std::string("key"), CallContext{});
   ASSERT_TRUE(run(&write_all, &world.pool, writer.get(), pattern(6 << 20, 1), size_t{1} << 20));
