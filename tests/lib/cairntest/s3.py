@@ -134,6 +134,12 @@ class S3Error(Exception):
         self.status, self.code = response.status, response.code
 
 
+def readable(sock):
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 class Client:
     def __init__(self, endpoint, access_key, secret_key, region="us-east-1", timeout=60):
         self.host, _, port = endpoint.removeprefix("http://").rstrip("/").rpartition(":")
@@ -148,7 +154,7 @@ class Client:
     def connection(self):
         connection = getattr(self._local, "connection", None)
         # Readable while nothing was asked: the server closed it when it had been idle. As any client's pool does.
-        if connection is not None and connection.sock is not None and select.select([connection.sock], [], [], 0)[0]:
+        if connection is not None and connection.sock is not None and readable(connection.sock):
             self.drop()
         if getattr(self._local, "connection", None) is None:
             self._local.connection = http.client.HTTPConnection(self.host, self.port, timeout=self.timeout)
