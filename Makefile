@@ -52,8 +52,9 @@ asan tsan: setup
 	@cmake --build build/$@
 	@ctest --test-dir build/$@ --output-on-failure -j2 -L unit
 
-## make check               format, clang-tidy, headers, layers, bans, sizes
+## make check               format, layers, bans, hygiene, docs, sizes, headers, clang-tidy; minutes the first time
 check: setup configure
+	@cmake --build $(BUILD) --target generated
 	@scripts/check --self-test
 	@scripts/check
 

@@ -1,5 +1,5 @@
 # One compiler, checked early and with a message that says what to do. g++ 12 double-frees aggregate temporaries in
-# co_await expressions and overflows the stack on symmetric transfer; src/base/compiler_probe_test.cc shows both.
+# co_await expressions and overflows the stack on symmetric transfer; src/reactor/compiler_probe_test.cc shows both.
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang" OR CMAKE_CXX_COMPILER_VERSION VERSION_LESS 19)
   message(FATAL_ERROR
     "Cairn needs clang 19 or newer, and this is ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}. "

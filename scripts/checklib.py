@@ -16,6 +16,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 
 CPP_SUFFIXES = (".h", ".cc")
 
@@ -137,16 +138,56 @@ def main(check, self_test, advice=""):
     return 0
 
 
-def parallel(commands, jobs=None):
-    """Runs argument lists, a few at a time; gives (returncode, output) in their order."""
-    from concurrent.futures import ThreadPoolExecutor
+def cores():
+    """How many this process may use: in a container, fewer than the machine has."""
+    return len(os.sched_getaffinity(0))
+
+
+def parallel(commands, done=None):
+    """Runs argument lists, one per core at a time; gives (returncode, output) in their order. `done(i, code, output)` is
+    called as each ends, in the calling thread."""
+    from concurrent.futures import ThreadPoolExecutor, as_completed
 
     def one(command):
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-        return done.returncode, done.stdout
+        ended = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return ended.returncode, ended.stdout
 
-    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        return list(pool.map(one, commands))
+    results = [None] * len(commands)
+    with ThreadPoolExecutor(cores()) as pool:
+        futures = {pool.submit(one, command): i for i, command in enumerate(commands)}
+        try:
+            for future in as_completed(futures):
+                i = futures[future]
+                results[i] = future.result()
+                if done:
+                    done(i, *results[i])
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return results
+
+
+class Progress:
+    """A line of `what: 12 of 300, 3 found, 4 min left` for checks that take minutes: rewritten in place on a terminal, one
+    every half minute elsewhere."""
+
+    def __init__(self, what, total):
+        self._what, self._total, self._done, self._found = what, total, 0, 0
+        self._start = self._said = time.monotonic()
+
+    def step(self, found):
+        self._done += 1
+        self._found += found
+        now = time.monotonic()
+        terminal = sys.stderr.isatty()
+        if not terminal and now - self._said < 30:
+            return
+        self._said = now
+        left = (now - self._start) / self._done * (self._total - self._done)
+        text = f"  {self._what}: {self._done} of {self._total}, {self._found} found, " + (
+            f"{left / 60:.0f} min left" if left >= 90 else f"{left:.0f} s left")
+        over = terminal and self._done < self._total
+        print(f"\r{text:<70}" if terminal else text, end="" if over else "\n", file=sys.stderr, flush=True)
 
 
 _INCLUDE_LINE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
@@ -163,7 +204,7 @@ class Closure:
         if path not in self._direct:
             text = path.read_text(encoding="utf-8", errors="replace")
             candidates = [base / name for name in _INCLUDE_LINE.findall(text)
-                          for base in (self.root / "src", self.root, path.parent)]
+                          for base in (self.root / "src", build_folder(self.root) / "generated", self.root, path.parent)]
             self._direct[path] = [c.resolve() for c in candidates if c.is_file()]
         return self._direct[path]
 
@@ -201,10 +242,15 @@ class Cache:
         (self.folder / key).touch()
 
 
+def build_folder(root):
+    return root / os.environ.get("CAIRN_BUILD", "build/release")
+
+
 def compile_flags(tree):
-    """For each source file the arguments of its compiler call without compiler, input and output; empty when the tree
-    was never configured (as in a self-test)."""
-    database = tree.root / os.environ.get("CAIRN_BUILD", "build/release") / "compile_commands.json"
+    """For each source file the arguments of its compiler call without compiler, input, output and precompiled headers
+    (which would hide a missing #include, and save clang-tidy nothing: it looks at every declaration anyway); empty when
+    the tree was never configured (as in a self-test)."""
+    database = build_folder(tree.root) / "compile_commands.json"
     if not database.exists():
         return {}
     flags = {}
@@ -216,7 +262,7 @@ def compile_flags(tree):
         for word in words[1:]:
             if skip:
                 skip = False
-            elif word in ("-o", "-MF", "-MT", "-MQ"):
+            elif word in ("-o", "-MF", "-MT", "-MQ", "-Xclang"):  # -Xclang: only precompiled headers use it
                 skip = True
             elif word not in ("-c", "-MD", "-MMD", "--", entry["file"]) and not word.endswith((".cc", ".o")):
                 kept.append(word)
