@@ -9,12 +9,14 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/fd.h"
 #include "mem/pool.h"
 #include "reactor/address.h"
+#include "srpc/close_reason.h"
 #include "srpc/stream/checksums.h"
 #include "srpc/wire.h"
 
