@@ -161,6 +161,7 @@ Task<Result<void>> Checkpointer::write_maps(const Cut& cut) {
     co_await state_.context.loop.yield();
   }
   std::vector<kv::Mutation> last;
+  last.reserve(cut.applied.size() + 1);
   for (const auto& [group, index] : cut.applied) {
     last.push_back({mark_key(KeySpace::group_mark, group), encode_mark(index)});
   }

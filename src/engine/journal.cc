@@ -176,7 +176,7 @@ Task<void> Journal::write(std::unique_ptr<Batch> owned) {
   ++writing_;
   batches_.push_back(std::move(owned));
   auto meta = co_await pool_.alloc_chain(batch.header.meta_bytes, mem::Purpose::internal);
-  if (!meta) fence(std::move(meta).error().with_context("no memory for the journal"));
+  if (!meta) fence(Error(meta.error()).with_context("no memory for the journal"));
   if (fenced_) {
     on_written(batch, Errc::ok);  // ends its ops
     co_return;
