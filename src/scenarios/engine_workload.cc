@@ -158,13 +158,14 @@ Task<Result<void>> EngineWorkload::write(uint32_t chunk, uint32_t offset, uint32
   op.version = ++last_version_;
   SeededRng rng(op.version * 77 + world_.input.seed);
   CO_TRY(auto payload, co_await make_payload(offset, length, op.version, rng, cancel));
-  co_return co_await world_.propose(world_.group_of(op.chunk), std::move(op), std::move(payload), mem::Purpose::client,
-                                    cancel);
+  auto& group = world_.group_of(op.chunk);
+  co_return co_await world_.propose(group, std::move(op), std::move(payload), mem::Purpose::client, cancel);
 }
 
 Task<Result<void>> EngineWorkload::remove(uint32_t chunk) {
   LogOp op{.kind = EntryKind::chunk_delete, .chunk = world_.chunk_id(chunk)};
-  co_return co_await world_.propose(world_.group_of(op.chunk), std::move(op), {}, mem::Purpose::client, {});
+  auto& group = world_.group_of(op.chunk);
+  co_return co_await world_.propose(group, std::move(op), {}, mem::Purpose::client, {});
 }
 
 Task<void> EngineWorkload::small_write(SeededRng& rng) {

@@ -88,7 +88,7 @@ engine::ChunkId EngineWorld::chunk_id(uint32_t number) const {
 }
 
 std::string EngineWorld::kv_prefix(GroupId group) const {
-  std::string prefix = "k\0\0\0\0";
+  std::string prefix = "k";
   prefix.resize(kKvKeyOverhead - 1, '\0');
   prefix.back() = static_cast<char>(group.value);
   return prefix;

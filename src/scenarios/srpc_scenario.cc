@@ -173,6 +173,7 @@ Task<void> World::trouble(World* world, Time until) {
   SimLoop& loop = world->main_;
   const SrpcPlan& plan = world->plan_;
   std::vector<std::unique_ptr<Scope>> scopes;
+  scopes.reserve(world->servers_.size());
   for (auto& server : world->servers_) scopes.push_back(std::make_unique<Scope>(server->loop()));
   while (loop.now() < until) {
     (void)co_await loop.sleep(microseconds(static_cast<int64_t>(rng.below(100'000))));
