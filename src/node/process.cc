@@ -54,6 +54,7 @@ template <typename... Arguments>
 std::vector<std::future<Result<void>>> Process::call_all(Task<Result<void>> (Part::*method)(Arguments...),
                                                          std::type_identity_t<Arguments>... arguments) {
   std::vector<std::future<Result<void>>> running;
+  running.reserve(parts_.size());
   for (const auto& part : parts_) running.push_back(part->worker().call(method, part.get(), arguments...));
   return running;
 }
@@ -169,6 +170,7 @@ Result<void> Process::make_parts() {
 
 Result<void> Process::open_parts() {
   std::vector<Reactor*> reactors;
+  reactors.reserve(parts_.size());
   for (const auto& part : parts_) reactors.push_back(&part->worker().reactor());
   placement_.emplace(reactors);
   std::vector<Result<void>> results;

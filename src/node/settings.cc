@@ -197,6 +197,7 @@ Result<void> Settings::set_assignment(std::string_view assignment, std::string_v
 std::vector<Settings::Row> Settings::rows() const {
   std::vector<Row> rows;
   const auto table = setting_table();
+  rows.reserve(table.size());
   for (size_t i = 0; i < table.size(); ++i) {
     rows.push_back({&table[i], std::visit(Format{values_, table[i]}, table[i].member), origins_[i]});
   }

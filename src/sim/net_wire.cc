@@ -44,8 +44,7 @@ size_t NetWire::send(int side, std::span<iovec> vectors) {
   }
   const size_t sent = piece.bytes.size();
   ASSERT(sent > 0);
-  net_.simulator_.trace().event("net.send", number_, static_cast<uint64_t>(side), sent,
-                                net_.simulator_.trace().hash_of(piece.bytes));
+  net_.simulator_.trace().event("net.send", number_, static_cast<uint64_t>(side), sent, Trace::hash_of(piece.bytes));
   direction.bytes += sent;
   piece.arrives = arrival(direction);
   direction.pieces.push_back(std::move(piece));

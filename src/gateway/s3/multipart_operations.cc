@@ -113,6 +113,7 @@ Task<S3Result<object::ObjectStore::Completion>> prepare(Call& call, std::string 
   object::ObjectStore::Completion completion;
   CO_TRY(completion.conditions, write_conditions(call.request.headers()));
   std::vector<std::string> etags;
+  etags.reserve(named.size());
   for (const auto& part : named) etags.push_back(part.etag);
   const auto etag = multipart_etag(etags);
   if (!etag) co_return Code::InvalidPart;

@@ -60,7 +60,7 @@ std::vector<std::string> announced_trailers(const http::Headers& headers) {
 }  // namespace
 
 S3Result<std::unique_ptr<Payload>> Payload::of_call(Call& call, Wants wants) {
-  std::unique_ptr<Payload> payload(new Payload(call, std::move(wants)));
+  std::unique_ptr<Payload> payload(new Payload(call, wants));
   TRY(payload->choose_coding());
   TRY(payload->choose_checks());
   if (payload->size_ > payload->wants_.max_bytes) return Code::EntityTooLarge;

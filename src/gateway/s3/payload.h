@@ -45,7 +45,7 @@ class Payload {
   const std::optional<object::Checksum>& checksum() const { return checksum_; }
 
  private:
-  Payload(Call& call, Wants wants) : call_(call), wants_(std::move(wants)) {}
+  Payload(Call& call, Wants wants) : call_(call), wants_(wants) {}
   S3Result<void> choose_coding();
   S3Result<void> choose_checks();
   S3Result<void> expect_checksum(std::string_view header, std::string_view value);

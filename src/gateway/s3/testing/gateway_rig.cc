@@ -68,7 +68,7 @@ std::string GatewayRig::signed_bytes(const S3Request& request, Authorization* ou
 
   std::string bytes =
       request.method + " " + request.path + (request.query.empty() ? "" : "?" + request.query) + " HTTP/1.1\r\n";
-  for (const auto& [name, value] : fields) bytes += name + ": " + value + "\r\n";
+  for (const auto& [name, value] : fields) bytes += fmt::format("{}: {}\r\n", name, value);
   bytes += fmt::format("authorization: AWS4-HMAC-SHA256 Credential={}/{}, SignedHeaders={}, Signature={}\r\n",
                        a.access_key, a.scope(), fmt::join(a.signed_headers, ";"), a.signature);
   if (request.chunked) {
@@ -157,8 +157,8 @@ std::string signed_chunks(const Sha256& key, const Authorization& authorization,
   if (trailers != nullptr) {
     std::string lines;
     for (const auto& [name, value] : *trailers) {
-      lines += name + ":" + value + "\n";
-      out += name + ":" + value + "\r\n";
+      lines += fmt::format("{}:{}\n", name, value);
+      out += fmt::format("{}:{}\r\n", name, value);
     }
     if (sign_trailer) out += "x-amz-trailer-signature:" + signer.sign_trailer(lines) + "\r\n";
   }

@@ -173,6 +173,7 @@ Task<Result<void>> MemoryStore::remove_bucket(std::string name, CallContext) {
 Task<Result<std::vector<object::BucketInfo>>> MemoryStore::list_buckets(CallContext) {
   if (faults.every) co_return *faults.every;
   std::vector<object::BucketInfo> all;
+  all.reserve(buckets_.size());
   for (const auto& [name, bucket] : buckets_) all.push_back(bucket.info);
   co_return all;
 }
@@ -228,6 +229,7 @@ Task<Result<void>> MemoryStore::remove_access_key(std::string access_key, CallCo
 
 Task<Result<std::vector<object::ObjectStore::AccessKey>>> MemoryStore::list_access_keys(CallContext) {
   std::vector<AccessKey> all;
+  all.reserve(keys_.size());
   for (const auto& [name, key] : keys_) all.push_back(key);
   co_return all;
 }
