@@ -15,7 +15,7 @@
 namespace cairn::srpc {
 namespace {
 
-using namespace srpc::testing;  // NOLINT
+using namespace srpc::testing;
 
 // A server with memory for a handful of requests, and clients with plenty.
 class Exhaustion : public ::testing::Test {

@@ -14,7 +14,7 @@
 namespace cairn::srpc {
 namespace {
 
-using namespace srpc::testing;  // NOLINT
+using namespace srpc::testing;
 
 class HostileClient : public ::testing::Test {
  protected:

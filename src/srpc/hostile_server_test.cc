@@ -17,7 +17,7 @@
 namespace cairn::srpc {
 namespace {
 
-using namespace srpc::testing;  // NOLINT
+using namespace srpc::testing;
 
 Bytes welcome(uint16_t credits = 16) {
   HelloReplyBody body;

@@ -16,7 +16,7 @@
 namespace cairn::srpc {
 namespace {
 
-using namespace srpc::testing;  // NOLINT
+using namespace srpc::testing;
 
 constexpr uint16_t kGroups = 3;
 

@@ -19,7 +19,7 @@
 namespace cairn::srpc {
 namespace {
 
-using namespace srpc::testing;  // NOLINT
+using namespace srpc::testing;
 
 enum class Kind { inproc, inproc_two_threads, tcp_one_thread, tcp_two_threads };
 
