@@ -61,8 +61,8 @@ Admission::Outcome Admission::try_take(Need need, Lane lane) {
 }
 
 std::optional<Error> Admission::refusal() const {
-  if (state_.damage) return *state_.damage;
-  if (journal_.fenced()) return *journal_.fenced();
+  if (state_.damage) return state_.damage;
+  if (journal_.fenced()) return journal_.fenced();
   if (closed_) return Error(Errc::closed, "the shard is closing");
   return std::nullopt;
 }
