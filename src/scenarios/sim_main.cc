@@ -26,12 +26,12 @@ namespace {
 using namespace cairn;
 using namespace cairn::scenarios;
 
-// What to print when the process dies. Written before each seed; a signal handler can only write(2).
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): a signal handler has no other way to learn which
-// seed was running
+// What to print when the process dies. Written before each seed; a signal handler can only write(2), and has no other
+// way to learn which seed was running.
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
 std::array<char, 512> last_words;
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): as above
 volatile sig_atomic_t last_words_size = 0;
+// NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
 extern "C" void on_fatal_signal(int signal_number) {
   (void)!::write(STDERR_FILENO, last_words.data(), static_cast<size_t>(last_words_size));
