@@ -244,7 +244,7 @@ Outcome run_srpc(const Plan& plan) {
 }  // namespace cairn::srpc
 
 int main(int argc, char** argv) {
-  using namespace cairn::srpc;  // NOLINT
+  using namespace cairn::srpc;
   if (argc != 6) die("usage: srpc_bench srpc|bare epoll|poll|auto SIZE DEPTH SECONDS");
   const Plan plan{argv[1], argv[2], std::strtoul(argv[3], nullptr, 10), std::strtoul(argv[4], nullptr, 10),
                   std::atof(argv[5])};

@@ -16,8 +16,8 @@
 
 namespace {
 
-using namespace cairn;        // NOLINT
-using namespace cairn::srpc;  // NOLINT
+using namespace cairn;
+using namespace cairn::srpc;
 
 constexpr size_t kMemory = size_t{2} << 20;
 constexpr size_t kLimit = size_t{1} << 20;

@@ -18,9 +18,9 @@
 
 namespace {
 
-using namespace cairn;                 // NOLINT
-using namespace cairn::srpc;           // NOLINT
-using namespace cairn::srpc::testing;  // NOLINT
+using namespace cairn;
+using namespace cairn::srpc;
+using namespace cairn::srpc::testing;
 
 constexpr size_t kMemory = size_t{2} << 20;
 
