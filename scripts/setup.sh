@@ -10,7 +10,7 @@ set -eu
 BUILD_PACKAGES="clang-19 lld-19 llvm-19 libclang-rt-19-dev cmake ninja-build ccache pkg-config
   liburing-dev libisal-dev librocksdb-dev libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libpugixml-dev
   libcli11-dev libtomlplusplus-dev libboost-dev libcurl4-openssl-dev libprotobuf-dev protobuf-compiler python3"
-TEST_PACKAGES="libgtest-dev libgmock-dev libbenchmark-dev clang-tidy-19 clang-format-19 git
+TEST_PACKAGES="libgtest-dev libgmock-dev clang-tidy-19 clang-format-19 git
   awscli s3cmd rclone python3-boto3 curl"
 NODE_PACKAGES="nodejs npm"
 BENCH_PACKAGES="nginx-light fio"
