@@ -78,8 +78,11 @@ void Output::add(Header header, std::span<const std::byte> metadata, mem::BufCha
     item.run_bytes = item.bytes + (inline_data ? 0 : data.size());
   }
   queued_bytes_ += prefix + data.size();
-  if (!inline_data) item.data = std::move(data);
-  data.clear();
+  if (inline_data) {
+    data.clear();
+  } else {
+    item.data = std::move(data);
+  }
 }
 
 void Output::seal(Item& item, size_t at) {
