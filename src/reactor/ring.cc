@@ -108,7 +108,7 @@ size_t Ring::reap() {
     const io_uring_cqe cqe = ring_.cq.cqes[*ring_.cq.khead & ring_.cq.ring_mask];
     io_uring_cq_advance(&ring_, 1);
     ++count;
-    auto* op = static_cast<RingOp*>(reinterpret_cast<void*>(cqe.user_data));
+    auto* op = static_cast<RingOp*>(io_uring_cqe_get_data(&cqe));
     if (op != nullptr) op->complete(*op, cqe.res, cqe.flags);
   }
   return count;
