@@ -90,6 +90,7 @@ Result<void> NodeWorld::start() {
 
 Task<Result<void>> NodeWorld::start_task() {
   std::vector<node::StorageNode::Seat> seats;
+  seats.reserve(kShards);
   for (uint32_t shard = 0; shard < kShards; ++shard) seats.push_back({extent(shard), disk, *views_[shard]});
   CO_TRY(co_await node->open(std::move(seats)));
   node->start_background();
