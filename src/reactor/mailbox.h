@@ -44,6 +44,7 @@ class Mailbox {
     if (!doorbell_.rung.exchange(true)) receiver_.enqueue(doorbell_);
     return true;
   }
+  // NOLINTNEXTLINE(cppcoreguidelines-rvalue-reference-param-not-moved): moved from when there is room, above
   bool try_send(Message&& message) { return try_send(message); }
 
  private:

@@ -266,7 +266,7 @@ TEST_P(ReactorTest, RemoteStackBringsEverythingFromManyThreads) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      for (int i = 0; i < kEach; ++i) stack.push(&items[static_cast<size_t>(t * kEach + i)]);
+      for (int i = 0; i < kEach; ++i) stack.push(&items[static_cast<size_t>(t) * kEach + static_cast<size_t>(i)]);
     });
   }
   reactor.run();
