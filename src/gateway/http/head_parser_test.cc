@@ -114,6 +114,7 @@ TEST(HeadParser, RefusesWhatCouldBeReadInTwoWays) {
 }
 
 TEST(HeadParser, RefusesBadRequestLines) {
+  using namespace std::string_literals;
   const struct {
     std::string text;
     int status;
@@ -132,7 +133,7 @@ TEST(HeadParser, RefusesBadRequestLines) {
       {"G\"T / HTTP/1.1\r\nHost: h\r\n\r\n", 400},
       {" GET / HTTP/1.1\r\nHost: h\r\n\r\n", 400},
       {"PUT / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
-      {"\x16\x03\x01\x02\x00\x01\r\n\r\n", 400},  // a TLS client on the plain port
+      {"\x16\x03\x01\x02\x00\x01\r\n\r\n"s, 400},  // a TLS client on the plain port
   };
   for (const auto& c : cases) {
     const auto p = parse(c.text);
