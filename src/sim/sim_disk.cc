@@ -239,9 +239,11 @@ void SimDisk::put(DiskImage& image, uint64_t offset, const std::byte* bytes, siz
 
 Errc SimDisk::perform_flush(Operation& operation) {
   ++stats_.flushes;
+  if (flush_failed_) return Errc::io_error;
   const auto covered = [&](const Unflushed& write) { return write.completion <= operation.covers; };
   if (strikes(faults_.flush_error_ppm)) {
     ++stats_.flush_errors;
+    flush_failed_ = true;
     for (Unflushed& write : unflushed_) write.doomed |= covered(write);
     return Errc::io_error;
   }
@@ -369,6 +371,7 @@ void SimDisk::write_some_sectors(uint64_t offset, const std::byte* bytes, size_t
 void SimDisk::power_on(SimLoop& loop) {
   ASSERT(!powered_ && operations_.empty());
   powered_ = true;
+  flush_failed_ = false;
   loop_ = &loop;
 }
 
