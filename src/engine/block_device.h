@@ -45,7 +45,9 @@ class BlockDevice {
  public:
   virtual ~BlockDevice() = default;
   // Never blocks. Requests run in no particular order: who needs an order waits for completion. A completed write is on
-  // stable storage only when a flush submitted after its completion has completed.
+  // stable storage only when a flush submitted after its completion has completed. When a flush fails, what it covers
+  // may be lost, and the system says so once, to whoever asked: so all flushes that end later fail, too, for all users
+  // of the device, until it is opened anew.
   virtual void submit(IoRequest& request) = 0;
   virtual uint64_t size_bytes() const = 0;
   // Discarded ranges read as anything until written again; a device without discard completes it with ok.

@@ -17,6 +17,7 @@ constexpr size_t kMaxRunPages = 128;
 constexpr size_t kStoreWriteBytes = 256 * 1024;
 constexpr int kStoreTries = 8;
 constexpr size_t kKeepAtOnce = 256;
+constexpr int kUnreadableTries = 32;  // half a second apart, when they come by themselves
 
 }  // namespace
 
@@ -78,6 +79,7 @@ Task<Result<void>> Checkpointer::write_superblock(Lsn tail, uint64_t checkpoint,
   next.durable = std::max(journal_.durable(), tail);
   next.checkpoint = checkpoint;
   next.clean = clean;
+  next.fenced = false;
   state_.superblock.generation = next.generation;  // a failed write may have reached the device
   if (journal_.fenced()) co_return *journal_.fenced();
   state_.metrics.flushes.add();
@@ -88,56 +90,76 @@ Task<Result<void>> Checkpointer::write_superblock(Lsn tail, uint64_t checkpoint,
     co_return *journal_.fenced();
   }
   state_.superblock = next;
+  durable_generation_ = next.generation;
   co_return Result<void>{};
+}
+
+Task<void> Checkpointer::leave_word() {
+  ASSERT(!running_ && has_word_to_leave());
+  left_word_ = true;
+  Superblock last = state_.superblock;
+  // In the place of one that failed, if there was one: the pair that is durable stays.
+  last.generation = durable_generation_ + 1;
+  last.durable = std::max(journal_.durable(), last.tail);
+  last.fenced = true;
+  (void)co_await engine::write_superblock(state_.context.device, state_.context.pool, state_.extent, last);
 }
 
 Task<Result<void>> Checkpointer::write_home() {
   Scope scope(state_.context.loop);
-  Semaphore slots(state_.context.loop, kHomeWritesInFlight);
-  Errc first_error = Errc::ok;
+  Home home{.slots{state_.context.loop, kHomeWritesInFlight}};
   const DirtyPages::Layer& layer = state_.dirty.flush_layer();  // stays as it is, but for memory that is shed
-  for (auto at = layer.begin(); at != layer.end() && first_error == Errc::ok;) {
+  for (auto at = layer.begin(); at != layer.end() && home.first_error == Errc::ok && !home.unreadable;) {
     Pages pages;
     do {
       pages.emplace_back(at->first, at->second);
       ++at;
     } while (at != layer.end() && pages.size() < kMaxRunPages && at->first == pages.back().first + 1);
-    (void)co_await slots.take();
-    scope.spawn(&Checkpointer::write_run, this, std::move(pages), &slots, &first_error);
+    (void)co_await home.slots.take();
+    scope.spawn(&Checkpointer::write_run, this, std::move(pages), &home);
   }
   co_await scope.join();
-  if (first_error == Errc::ok) {
+  if (home.first_error == Errc::ok) {
     if (journal_.fenced()) co_return *journal_.fenced();
+    if (home.unreadable) {
+      ++unreadable_in_a_row_;
+      co_return Error(Errc::io_error, "the device can't read the journal, where small writes have their only copy");
+    }
+    unreadable_in_a_row_ = 0;
     state_.metrics.flushes.add();
     auto flushed = co_await flush(state_.context.device);
     if (flushed) co_return Result<void>{};
-    first_error = flushed.error().code();
+    home.first_error = flushed.error().code();
   }
-  journal_.fence(Error(first_error, fmt::format("writing pages home failed ({})", errc_name(first_error))));
+  journal_.fence(Error(home.first_error, fmt::format("writing pages home failed ({})", errc_name(home.first_error))));
   co_return *journal_.fenced();
 }
 
-Task<void> Checkpointer::write_run(Pages pages, Semaphore* slots, Errc* first_error) {
+Task<void> Checkpointer::write_run(Pages pages, Home* home) {
   // A page that the journal can't give any more splits the run.
   for (size_t i = 0; i < pages.size();) {
     mem::BufChain chain;
     const HomePage first = pages[i].first;
     for (; i < pages.size(); ++i) {
       DirtyPage& page = pages[i].second;
-      if (page.buf.empty() && !co_await load_from_journal(pages[i].first, page)) break;
+      if (page.buf.empty()) {
+        const auto loaded = co_await load_from_journal(pages[i].first, page);
+        if (loaded.code() != Errc::ok && loaded.code() != Errc::corrupt) home->unreadable = true;
+        if (!loaded) break;
+      }
       chain.append(page.buf);
     }
     if (i < pages.size()) ++i;
     if (chain.empty() || journal_.fenced()) continue;
     state_.metrics.home_bytes.add(chain.size());
     auto written = co_await write(state_.context.device, state_.layout.page_offset(first), std::move(chain));
-    if (!written && *first_error == Errc::ok) *first_error = written.error().code();
+    if (!written && home->first_error == Errc::ok) home->first_error = written.error().code();
   }
-  slots->give();
+  home->slots.give();
 }
 
 // A page whose only copy is rotten stays where it is: its home still has older bytes, which don't match the CRC in the
-// map, so reading it says so.
+// map, so reading it says so. Errors: corrupt (the page is given up), those of the pool and the device (not yet).
 Task<Result<void>> Checkpointer::load_from_journal(HomePage home, DirtyPage& page) {
   CO_TRY(mem::Buf buf, co_await state_.context.pool.alloc(kPageBytes, mem::Purpose::internal));
   const auto loaded =
@@ -146,6 +168,7 @@ Task<Result<void>> Checkpointer::load_from_journal(HomePage home, DirtyPage& pag
     page.buf = std::move(buf);
     co_return Result<void>{};
   }
+  if (!loaded && unreadable_in_a_row_ < kUnreadableTries) co_return loaded.error();
   state_.metrics.corrupt_pages.add();
   LOG(error,
       "shard {}: a small write can't be read back from the journal at position {}: the page at offset {} is lost",

@@ -20,7 +20,9 @@
 // units of entries that it can't be sure were durable. The superblock makes it sure, so that it never looks at a unit
 // that was overwritten meanwhile.
 //
-// A failed write or flush fences the shard; a failure of the store leaves everything as it was for the next try.
+// A failed write or flush fences the shard; a failure of the store leaves everything as it was for the next try. So
+// does a device that can't read the journal, where a page may have its only copy: a controller that is reset answers
+// again after some seconds. Only then is the page given up, so that one bad sector doesn't stop the shard for good.
 #pragma once
 
 #include <vector>
@@ -58,6 +60,10 @@ class Checkpointer {
   bool is_idle() const;
   // The next superblock, with what changed since the last one.
   Task<Result<void>> write_superblock(Lsn tail, uint64_t checkpoint, bool clean);
+  // Once the journal is fenced: a superblock that says so, for an opening that finds the device as it is now, without a
+  // loss of power in between. As well as it can: a device that takes no more writes has nothing to forget either.
+  Task<void> leave_word();
+  bool has_word_to_leave() const { return journal_.fenced() && !state_.damage && !left_word_; }
 
  private:
   struct Cut {
@@ -71,7 +77,12 @@ class Checkpointer {
   Task<Result<void>> write_all(const Cut& cut);
   Task<Result<void>> write_home();
   using Pages = std::vector<std::pair<HomePage, DirtyPage>>;  // neighbours
-  Task<void> write_run(Pages pages, Semaphore* slots, Errc* first_error);
+  struct Home {
+    Semaphore slots;
+    Errc first_error = Errc::ok;  // of the writes
+    bool unreadable = false;      // a page's only copy can't be read now
+  };
+  Task<void> write_run(Pages pages, Home* home);
   Task<Result<void>> load_from_journal(HomePage home, DirtyPage& page);
   Task<Result<void>> write_maps(const Cut& cut);
   Task<Result<void>> store_write(std::vector<kv::Mutation> mutations);
@@ -81,6 +92,9 @@ class Checkpointer {
   Journal& journal_;
   Listener& listener_;
   bool running_ = false;
+  bool left_word_ = false;
+  uint64_t durable_generation_ = 0;  // of the superblock that was flushed last
+  int unreadable_in_a_row_ = 0;      // checkpoints that failed because the journal could not be read
 };
 
 }  // namespace cairn::engine

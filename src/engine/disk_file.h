@@ -2,7 +2,9 @@
 // UringDevice per reactor.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/fd.h"
@@ -31,6 +33,10 @@ class DiskFile {
   // False on a file system without O_DIRECT: slower, and as durable, because a flush reaches the disk all the same.
   bool direct() const { return direct_; }
 
+  // A flush has failed, on whichever reactor: no other one may vouch for anything now (block_device.h).
+  bool flush_failed() const { return flush_failed_->load(std::memory_order_acquire); }
+  void set_flush_failed() const { flush_failed_->store(true, std::memory_order_release); }
+
  private:
   Result<void> look();
 
@@ -40,6 +46,10 @@ class DiskFile {
   bool block_device_ = false;
   bool discard_ = false;
   bool direct_ = true;
+  // The one word that its reactors share: looked at once per flush, written once in the file's life. A message between
+  // reactors would come too late for a flush that ends at the same moment.
+  // cairn-allow(lock): as above
+  std::unique_ptr<std::atomic<bool>> flush_failed_ = std::make_unique<std::atomic<bool>>(false);
 };
 
 }  // namespace cairn::engine

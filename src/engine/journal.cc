@@ -291,8 +291,9 @@ void Journal::on_flushed(Errc result) {
   if (result != Errc::ok) {
     fence(Error(result, fmt::format("a flush failed ({}): what was written since the last one may be lost",
                                     errc_name(result))));
-    return end_failed();
   }
+  // Whatever fenced it meanwhile: durable() stays where it was then, and a superblock may say so (Superblock::fenced).
+  if (fenced_) return end_failed();
   for (size_t i = 0; i < count; ++i) {
     const Batch& batch = *batches_.front();
     durable_ = batch.header.end();
@@ -303,7 +304,7 @@ void Journal::on_flushed(Errc result) {
     batches_.pop_front();
   }
   listener_.on_durable();
-  if (queue_.empty() && batches_.empty() && !fenced_ && !stopping_) {
+  if (queue_.empty() && batches_.empty() && !stopping_) {
     loop_.arm_in(mark_timer_, config_.idle_mark_delay);
   }
   try_flush();
@@ -318,8 +319,7 @@ void Journal::finish(Op& op, Errc result) {
   if (op.handle_) loop_.post(op.handle_);
 }
 
-// After fencing: ends every op that no device operation needs any more. What a flush under way covers may still turn
-// out durable.
+// After fencing: ends every op that no device operation needs any more. What a flush under way covers waits for it.
 void Journal::end_failed() {
   ASSERT(fenced_);
   for (size_t i = flushing_; i < batches_.size();) {

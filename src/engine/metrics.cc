@@ -41,6 +41,9 @@ ShardMetrics::ShardMetrics(Registry& registry, Id128 device, uint32_t shard)
           labelled(registry, device, shard).counter("engine_cache_misses_total", "Pages read from the device")),
       corrupt_pages(labelled(registry, device, shard)
                         .counter("engine_corrupt_pages_total", "Pages whose bytes did not match their checksum")),
+      cut_entries(labelled(registry, device, shard)
+                      .counter("engine_cut_entries_total",
+                               "Entries at the journal's end that a crash left unfinished, cut at opening")),
       discarded_bytes(labelled(registry, device, shard).counter("engine_discarded_bytes_total", "Bytes discarded")),
       admission_waits(labelled(registry, device, shard)
                           .counter("engine_admission_waits_total", "Entries that had to wait for journal or units")),

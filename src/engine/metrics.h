@@ -21,6 +21,7 @@ struct ShardMetrics {
   Counter& cache_hits;  // pages
   Counter& cache_misses;
   Counter& corrupt_pages;
+  Counter& cut_entries;  // at opening, from the journal's end
   Counter& discarded_bytes;
   Counter& admission_waits;
   Counter& checkpoints;

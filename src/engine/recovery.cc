@@ -20,6 +20,9 @@ class Recovery final : private ReplayFilter {
  private:
   // An entry matters unless its effects on chunks are in the map's checkpoint.
   bool wants(const Record& record) const override { return record.index > mark_of(group_marks_, record.group); }
+  bool was_applied(const Record& record) const override {
+    return !wants(record) || is_covered(record) || record.index <= mark_of(kv_marks_, record.group);
+  }
 
   using Marks = std::map<GroupId, Index>;
   static Index mark_of(const Marks& marks, GroupId group) {
@@ -198,6 +201,13 @@ void Recovery::take_over(Replay replay) {
       ++state_.applies;
       log.pop();
     }
+  }
+  if (replay.cut_entries > 0) {
+    state_.metrics.cut_entries.add(replay.cut_entries);
+    LOG(warn,
+        "shard {}: the journal ends at position {}: {} entries behind it were cut, because payload there isn't whole. "
+        "They were never acknowledged, unless the device lost what it had confirmed",
+        state_.extent.shard, replay.end.value, replay.cut_entries);
   }
   if (replay.rotten_pages > 0) {
     state_.metrics.corrupt_pages.add(replay.rotten_pages);

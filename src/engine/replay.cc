@@ -17,7 +17,7 @@ enum class ChainEnd : uint8_t {
   not_a_batch,  // or one that isn't whole, or a stale one
   unreadable,   // the device said so
   later_life,   // a whole batch of a later epoch than the superblock knows
-  full_lap,     // the ring is full of whole batches
+  at_limit,     // nothing can come behind it: the ring is full, or it was fenced there
 };
 
 class Replayer {
@@ -48,7 +48,8 @@ class Replayer {
     std::vector<Record> records;
   };
 
-  Lsn limit() const { return superblock_.tail + layout_.journal_bytes; }
+  // Behind it there is nothing to look at.
+  Lsn limit() const { return superblock_.fenced ? superblock_.durable : superblock_.tail + layout_.journal_bytes; }
   Task<Result<Parsed>> parse_at(Lsn lsn);
   bool fits_chain(const BatchHeader& header, uint64_t previous_epoch) const;
   Task<Result<ChainEnd>> read_chain();
@@ -132,7 +133,7 @@ Task<Result<ChainEnd>> Replayer::read_chain() {
     mark_ = std::max(mark_, header.durable);
     end_ = header.end();
   }
-  co_return ChainEnd::full_lap;
+  co_return ChainEnd::at_limit;
 }
 
 // Reads the batch's inline pages and checks them.
@@ -141,6 +142,7 @@ Task<Result<void>> Replayer::add_batch(const BatchHeader& header, std::vector<Re
   Lsn at = header.lsn + header.meta_bytes;
   for (Record& record : records) {
     batch.all.emplace_back(record.group, record.index);
+    if (filter_.was_applied(record)) mark_ = std::max(mark_, header.end());
     ReplayedEntry entry{.record = std::move(record), .batch = header.lsn, .inline_lsn = at};
     const WritePlan& plan = entry.record.plan;
     const bool wanted = filter_.wants(entry.record);
@@ -149,11 +151,12 @@ Task<Result<void>> Replayer::add_batch(const BatchHeader& header, std::vector<Re
       CO_TRY(co_await ring_.load(at));
       const uint32_t page = i < plan.head_pages ? i : i + plan.unit_count * kPagesPerUnit;
       const auto bytes = ring_.page(at);
-      if (bytes.empty() || crc32c(bytes) != entry.record.page_crcs[page]) {
+      if (bytes.empty()) {
+        // Not rotten: whoever needs the page will try again.
+        batch.inline_payload = Payload::unreadable;
+      } else if (crc32c(bytes) != entry.record.page_crcs[page]) {
         entry.rotten_pages |= uint32_t{1} << i;
-        if (batch.inline_payload != Payload::unreadable) {
-          batch.inline_payload = bytes.empty() ? Payload::unreadable : Payload::bad;
-        }
+        if (batch.inline_payload == Payload::whole) batch.inline_payload = Payload::bad;
       }
     }
     if (wanted) batch.entries.push_back(std::move(entry));
@@ -162,7 +165,8 @@ Task<Result<void>> Replayer::add_batch(const BatchHeader& header, std::vector<Re
   co_return Result<void>{};
 }
 
-// The position of a whole batch behind `bad` that says that `bad` was durable when it was written.
+// The position of a whole batch behind `bad` that says that `bad` was durable when it was written. Those that say less
+// still move the mark.
 Task<Result<std::optional<Lsn>>> Replayer::find_proof(Lsn bad) {
   for (Lsn at = bad + kPageBytes; at < limit(); at = at + kPageBytes) {
     // Most pages are no header: they cost one comparison.
@@ -173,6 +177,7 @@ Task<Result<std::optional<Lsn>>> Replayer::find_proof(Lsn bad) {
     const bool later_life = parsed.header->epoch > superblock_.epoch;
     const bool this_life = parsed.header->epoch == superblock_.epoch && parsed.header->lsn >= superblock_.life_begin;
     if (later_life || (this_life && parsed.header->durable > bad)) co_return std::optional(at);
+    if (this_life) mark_ = std::max(mark_, parsed.header->durable);
   }
   co_return std::optional<Lsn>();
 }
@@ -211,6 +216,7 @@ Task<Result<void>> Replayer::verify_tail() {
     }
     if (payload == Payload::bad) {
       end_ = batch.header.lsn;
+      for (size_t k = i; k < batches_.size(); ++k) result_.cut_entries += batches_[k].all.size();
       batches_.erase(batches_.begin() + static_cast<ptrdiff_t>(i), batches_.end());
       co_return Result<void>{};
     }

@@ -56,6 +56,10 @@ void ShardImpl::maybe_checkpoint() {
 
 Task<void> ShardImpl::checkpoint_loop() {
   while (!closing_ || checkpoints_wanted_ > checkpoints_begun_) {
+    if (checkpointer_.has_word_to_leave()) {
+      co_await checkpointer_.leave_word();
+      continue;
+    }
     if (checkpoints_wanted_ <= checkpoints_begun_) {
       checkpoint_wanted_.reset();
       (void)co_await checkpoint_wanted_.wait();
@@ -98,6 +102,7 @@ Task<void> ShardImpl::close() {
   recycler_.stop();
   scope_.cancel();
   co_await scope_.join();
+  if (checkpointer_.has_word_to_leave()) co_await checkpointer_.leave_word();
   // Nothing is under way now. The next opening needs no search for the journal's end when there is nothing in it.
   const bool empty = journal_.first_unapplied() == journal_.next();
   if (health() && empty && checkpointer_.covers_all_applied()) {

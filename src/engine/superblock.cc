@@ -14,7 +14,7 @@ void encode(const Superblock& superblock, const ShardExtent& extent, std::span<s
   disk.version = SuperblockOnDisk::kVersion;
   disk.device = extent.device;
   disk.shard = extent.shard;
-  disk.flags = superblock.clean ? SuperblockOnDisk::kClean : 0;
+  disk.flags = (superblock.clean ? SuperblockOnDisk::kClean : 0) | (superblock.fenced ? SuperblockOnDisk::kFenced : 0);
   disk.generation = superblock.generation;
   disk.epoch = superblock.epoch;
   disk.tail = superblock.tail.value;
@@ -47,7 +47,8 @@ Result<Superblock> decode(std::span<const std::byte, kPageBytes> block, const Sh
                               .life_begin = Lsn(disk.life_begin),
                               .durable = Lsn(disk.durable),
                               .checkpoint = disk.checkpoint,
-                              .clean = (disk.flags & SuperblockOnDisk::kClean) != 0};
+                              .clean = (disk.flags & SuperblockOnDisk::kClean) != 0,
+                              .fenced = (disk.flags & SuperblockOnDisk::kFenced) != 0};
   for (const Lsn lsn : {superblock.tail, superblock.life_begin, superblock.durable}) {
     // A bound far above anything that can be written keeps sums of positions from wrapping.
     if (lsn.value % kPageBytes != 0 || lsn.value > uint64_t{1} << 62) return Errc::corrupt;
@@ -84,6 +85,12 @@ Task<Result<Superblock>> load_superblock(BlockDevice& device, mem::Pool& pool, S
     const auto block = memory.bytes().subspan(slot * kSuperblockSpacing).first<kPageBytes>();
     auto superblock = decode(block, extent);
     if (superblock.code() == Errc::unsupported) co_return std::move(superblock).error();
+    // The only whole copy of the newest one may be the one that the device can't read now.
+    if (superblock.code() == Errc::corrupt && !readable[slot ^ 1]) {
+      co_return Error(Errc::io_error, fmt::format("shard {}: one copy of a superblock is damaged, and the device can't "
+                                                  "read the other",
+                                                  extent.shard));
+    }
     if (superblock && (!newest || superblock->generation > newest->generation)) newest = *superblock;
   }
   if (!newest) {

@@ -31,12 +31,16 @@ struct Superblock {
   Lsn durable{};
   uint64_t checkpoint = 0;  // the store has at least this checkpoint
   bool clean = false;       // nothing was written at or after `tail`
+  // Nothing at or after `durable` was acknowledged, and what can be read there may be in the device's cache alone,
+  // where no flush finds it any more: the one that should have taken it along has failed.
+  bool fenced = false;
 };
 
 struct SuperblockOnDisk {
   static constexpr std::array<char, 8> kMagic = {'C', 'A', 'I', 'R', 'N', 'S', 'U', 'P'};
   static constexpr uint32_t kVersion = 1;
   static constexpr uint32_t kClean = 1;
+  static constexpr uint32_t kFenced = 2;
 
   std::array<char, 8> magic;
   Le32 version;

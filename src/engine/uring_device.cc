@@ -189,6 +189,8 @@ void UringDevice::finish(Slot& slot, Errc result) {
       write_time_.record_us(us);
       break;
     case IoRequest::Op::flush:
+      if (result != Errc::ok) file_.set_flush_failed();
+      if (file_.flush_failed()) result = Errc::io_error;
       flushes_.add();
       flush_time_.record_us(us);
       break;

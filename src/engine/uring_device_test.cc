@@ -191,6 +191,26 @@ TEST_F(DiskFileTest, KeepsAllocatedSpaceAndGivesBackASparseFiles) {
   EXPECT_EQ(sparse.size_bytes(), kMiB);  // whole blocks
 }
 
+TEST_F(DiskFileTest, AFailedFlushSpoilsAllLaterOnesOnAllReactors) {
+  auto file = DiskFile::create(folder / "device", kMiB);
+  ASSERT_TRUE(file);
+  const auto flush_it = [](UringDevice* device) -> Task<Errc> { co_return (co_await flush(*device)).code(); };
+  SeededRng rng(1);
+  Registry registry;
+  auto reactor = *Reactor::create({.mode = Mode::economy, .rng = rng, .registry = registry});
+  {
+    UringDevice device(*reactor, *file, registry);
+    EXPECT_EQ(reactor->run_task(flush_it, &device), Errc::ok);
+    file->set_flush_failed();
+    EXPECT_EQ(reactor->run_task(flush_it, &device), Errc::io_error);
+  }
+  file = Error(Errc::closed);
+  file = DiskFile::open(folder / "device");
+  Registry another;
+  UringDevice device(*reactor, *file, another);
+  EXPECT_EQ(reactor->run_task(flush_it, &device), Errc::ok);
+}
+
 // A loop device, where we are allowed to make one.
 class LoopDevice {
  public:

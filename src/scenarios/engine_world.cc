@@ -128,7 +128,7 @@ Task<Result<void>> EngineWorld::open_task() {
                "group {}: entry {} is the last one, {} the last applied, and all recovered ones were applied",
                group->id.value, shard->last_index(group->id).value, shard->applied_index(group->id).value);
     model.restart(group->id, shard->last_index(group->id).value);
-    group->durable = model.last(group->id);
+    group->durable = group->proven = model.last(group->id);
   }
   co_return Result<void>{};
 }
@@ -139,9 +139,15 @@ void EngineWorld::check_log_ends() {
     const uint64_t issued = model.last(group->id);
     check.that(last <= issued, "group {}: the log ends at entry {}, and only {} were ever proposed", group->id.value,
                last, issued);
-    if (last < group->durable && journal_damage_possible) {
-      // Rot in the last batches before a crash can't be told from a torn tail.
-      coverage.hit("recovery.tail_lost_to_rot");
+    // Damage in the last batches before a crash can't be told from a torn tail, as long as nothing was written after
+    // their acknowledgement that could tell.
+    const bool payload_damaged = plan.rot_data || disk.stats().lied_pages > 0;
+    if (last < group->durable && (payload_damaged || journal_damage_possible)) {
+      coverage.hit("recovery.tail_lost_to_damage");
+      // With damage in two places one of them may be the proof.
+      check.that(last >= group->proven || (payload_damaged && journal_damage_possible),
+                 "group {}: the log ends at entry {}, and the journal said that entry {} was durable", group->id.value,
+                 last, group->proven);
       group->durable = last;
     }
     check.that(last >= group->durable, "group {}: the log ends at entry {}, and entry {} was acknowledged",
@@ -149,6 +155,12 @@ void EngineWorld::check_log_ends() {
     coverage.hit("recovery.unacknowledged_kept", last - group->durable);
     coverage.hit("recovery.unacknowledged_lost", issued - last);
   }
+}
+
+std::vector<uint64_t> EngineWorld::acknowledged() const {
+  std::vector<uint64_t> last;
+  for (const auto& group : groups_) last.push_back(group->durable);
+  return last;
 }
 
 void EngineWorld::check_recovered(const Entry& entry) {
@@ -221,6 +233,7 @@ Task<Result<void>> EngineWorld::propose(Group& group, LogOp op, mem::BufChain pa
   entry.body = op.body;
   CO_TRY(auto permit, co_await shard->admit(entry, purpose, cancel));
 
+  const auto acknowledged_before = acknowledged();
   op.term = life;
   entry.term = Term(life);
   const uint64_t index = model.append(group.id, std::move(op));
@@ -233,6 +246,9 @@ Task<Result<void>> EngineWorld::propose(Group& group, LogOp op, mem::BufChain pa
   check.that(group.durable + 1 == index, "group {}: entry {} was acknowledged after entry {}", group.id.value, index,
              group.durable);
   group.durable = index;
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    groups_[i]->proven = std::max(groups_[i]->proven, acknowledged_before[i]);
+  }
 
   // In order: whoever waits here got its acknowledgement before those behind it.
   CO_TRY(co_await group.turn.take());
@@ -272,6 +288,7 @@ void EngineWorld::close() {
     for (auto& group : groups_) group->kv.reset();
     shard.reset();
   }
+  disk.reopen();
   check.that(pool->free_bytes() == pool->total_bytes(), "after closing, {} bytes of the pool are still in use",
              pool->total_bytes() - pool->free_bytes());
 }

@@ -49,7 +49,10 @@ class EngineWorld {
     Group(EngineWorld& world, engine::GroupId group);
     engine::GroupId id;
     uint64_t durable = 0;  // the last entry that was acknowledged
-    Semaphore turn;        // applies one at a time, in the order of acknowledgement
+    // The last one that was acknowledged before an entry was proposed (of any group) that is acknowledged, too: the
+    // journal says of it that it was durable, so no damage elsewhere may make the shard take it for unfinished.
+    uint64_t proven = 0;
+    Semaphore turn;  // applies one at a time, in the order of acknowledgement
     std::unique_ptr<kv::KvMachine> kv;
   };
 
@@ -111,6 +114,8 @@ class EngineWorld {
   Task<Result<void>> apply_recovered();
   Task<Result<void>> apply(Group& group, uint64_t index);
   void check_log_ends();
+  // What `durable` is for each group.
+  std::vector<uint64_t> acknowledged() const;
   void check_recovered(const engine::Entry& entry);
   engine::Shard::Context context();
 

@@ -102,6 +102,7 @@ void NodeWorld::stop() {
   sim.run(loop, &node::StorageNode::close_clients, node.get());
   sim.run(loop, &node::StorageNode::close, node.get(), loop.now() + milliseconds(100));
   node.reset();
+  disk.reopen();
   check.that(pool->free_bytes() == pool->total_bytes(), "after stopping, {} bytes of the pool are still in use",
              pool->total_bytes() - pool->free_bytes());
 }

@@ -29,7 +29,7 @@ struct SeedFailure {
 };
 
 struct RunnerResult {
-  std::string scenario;
+  std::string scenario{};
   uint64_t first_seed = 0;
   uint64_t seeds_run = 0;
   uint64_t seeds_run_twice = 0;
@@ -37,11 +37,16 @@ struct RunnerResult {
   uint64_t events = 0;
   int64_t simulated_ns = 0;
   Coverage coverage{};
+
+  // The result of further seeds.
+  void add(RunnerResult other);
 };
 
 // Called before each seed (`seed` is about to run), for progress and for crash reports.
 using SeedListener = std::function<void(uint64_t seed, uint64_t done)>;
 
+// Seed number `i` of those that the options ask for; twice if it is its turn.
+RunnerResult run_seed(const Scenario& scenario, const RunnerOptions& options, uint64_t i, mem::Arena& arena);
 RunnerResult run_seeds(const Scenario& scenario, const RunnerOptions& options, mem::Arena& arena,
                        const SeedListener& before_seed);
 

@@ -1,8 +1,11 @@
 #include "scenarios/runner.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <nlohmann/json.hpp>
+
+#include "scenarios/processes.h"
 
 namespace cairn::scenarios {
 namespace {
@@ -51,6 +54,50 @@ TEST_F(RunnerTest, FindsAScenarioThatIsNotDeterministic) {
   const RunnerResult result = run({"fake", "", &differs_each_time}, {.seeds = 3, .twice_every = 1});
   ASSERT_EQ(result.failures.size(), 1u);
   EXPECT_NE(result.failures[0].message.find("not deterministic"), std::string::npos);
+}
+
+RunOutcome depends_on_the_seed(const RunInput& input) {
+  RunOutcome outcome;
+  outcome.events = input.seed;
+  outcome.simulated_ns = 3;
+  outcome.coverage.hit("odd", input.seed % 2);
+  outcome.coverage.expect("never");
+  if (input.seed == 17 || input.seed == 30) {
+    outcome.failure = "seventeen\nor thirty \xff";
+    outcome.plan = "none";
+  }
+  return outcome;
+}
+
+TEST_F(RunnerTest, ManyProcessesGiveTheResultOfOne) {
+  const auto nothing = [](uint64_t, uint64_t) {};
+  const Scenario scenario{"fake", "", &depends_on_the_seed};
+  for (const bool keep_going : {false, true}) {
+    const RunnerOptions options{.first_seed = 10, .seeds = 37, .twice_every = 5, .keep_going = keep_going};
+    const RunnerResult one = run(scenario, options);
+    for (const unsigned processes : {1u, 2u, 7u, 50u}) {
+      const auto many = run_seeds_in_processes(scenario, options, processes, nothing, nothing);
+      ASSERT_TRUE(many);
+      // Text that isn't UTF-8 may come out differently.
+      const auto comparable = [](RunnerResult result) {
+        for (SeedFailure& failure : result.failures) failure.message.resize(20);
+        return to_json(result, 0);
+      };
+      EXPECT_EQ(comparable(*many), comparable(one));
+      EXPECT_EQ(many->failures.size(), keep_going ? 2u : 1u);
+    }
+  }
+}
+
+RunOutcome dies_at_seven(const RunInput& input) {
+  if (input.seed == 7) ::raise(SIGABRT);
+  return {};
+}
+
+TEST_F(RunnerTest, AProcessThatDiesTakesTheRunAlong) {
+  const auto nothing = [](uint64_t, uint64_t) {};
+  EXPECT_EXIT((void)run_seeds_in_processes({"fake", "", &dies_at_seven}, {.seeds = 20}, 3, nothing, nothing),
+              ::testing::KilledBySignal(SIGABRT), "");
 }
 
 TEST_F(RunnerTest, EveryScenarioPassesAndIsDeterministic) {

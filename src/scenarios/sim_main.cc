@@ -19,6 +19,7 @@
 
 #include "base/log.h"
 #include "base/time.h"
+#include "scenarios/processes.h"
 #include "scenarios/runner.h"
 
 namespace {
@@ -96,6 +97,7 @@ void print_result(const RunnerResult& result, double seconds) {
 struct Arguments {
   RunnerOptions runner;
   std::vector<std::string> scenarios;
+  unsigned jobs = 0;
   bool trace = false;
   bool json = false;
   bool quiet = false;
@@ -114,6 +116,7 @@ int parse(int argc, char** argv, Arguments& out) {
   app.add_option("--scenario", out.scenarios, "Which scenario; may be given several times (default: all)");
   app.add_option("--twice-every", out.runner.twice_every, "Run every Nth seed twice and compare the traces; 0: never")
       ->capture_default_str();
+  app.add_option("--jobs", out.jobs, "How many processes; the result doesn't depend on it (default: one per CPU)");
   app.add_flag("--keep-going", out.runner.keep_going, "Run all seeds even if some fail");
   app.add_flag("--trace", out.trace, "Print every event");
   app.add_flag("--json", out.json, "Print the summary as JSON: a list, one object per scenario");
@@ -133,7 +136,21 @@ int parse(int argc, char** argv, Arguments& out) {
     for (const Scenario& scenario : all_scenarios()) out.scenarios.emplace_back(scenario.name);
   }
   if (out.trace) out.runner.trace = stdout;
+  if (out.jobs == 0) out.jobs = static_cast<unsigned>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  // A single seed, and one that is looked at, is easier to follow in this process.
+  if (out.trace || out.runner.seeds == 1) out.jobs = 1;
   return -1;
+}
+
+Result<RunnerResult> run(const Scenario& scenario, const Arguments& arguments, Progress& progress) {
+  const SeedListener announce = [&](uint64_t seed, uint64_t) { set_last_words(scenario.name, seed); };
+  const SeedListener show = [&](uint64_t, uint64_t done) { progress.show(done); };
+  if (arguments.jobs > 1) return run_seeds_in_processes(scenario, arguments.runner, arguments.jobs, announce, show);
+  TRY(mem::Arena arena, mem::Arena::create(kArenaBytes));
+  return run_seeds(scenario, arguments.runner, arena, [&](uint64_t seed, uint64_t done) {
+    announce(seed, done);
+    show(seed, done);
+  });
 }
 
 }  // namespace
@@ -148,26 +165,21 @@ int main(int argc, char** argv) {
   log::setup(arguments.trace ? log::Level::debug : log::Level::off, log::Format::text);
   for (const int number : {SIGABRT, SIGSEGV, SIGBUS, SIGILL, SIGFPE}) ::signal(number, &on_fatal_signal);
 
-  auto arena = mem::Arena::create(kArenaBytes);
-  if (!arena) {
-    fmt::print(stderr, "cairn-sim: {}\n", arena.error().to_string());
-    return 2;
-  }
   bool failed = false;
   std::string json;
   for (const std::string& name : arguments.scenarios) {
     Progress progress(name, arguments.runner.seeds, arguments.quiet || arguments.trace);
-    const RunnerResult result =
-        run_seeds(*find_scenario(name), arguments.runner, *arena, [&](uint64_t seed, uint64_t done) {
-          set_last_words(name, seed);
-          progress.show(done);
-        });
+    const Result<RunnerResult> result = run(*find_scenario(name), arguments, progress);
     progress.clear();
-    failed |= !result.failures.empty();
+    if (!result) {
+      fmt::print(stderr, "cairn-sim: {}\n", result.error().to_string());
+      return 2;
+    }
+    failed |= !result->failures.empty();
     if (arguments.json) {
-      json += (json.empty() ? "[" : ",\n") + to_json(result, progress.elapsed_s());
+      json += (json.empty() ? "[" : ",\n") + to_json(*result, progress.elapsed_s());
     } else {
-      print_result(result, progress.elapsed_s());
+      print_result(*result, progress.elapsed_s());
     }
   }
   if (arguments.json) fmt::print("{}]\n", json);

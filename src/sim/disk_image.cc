@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/rng.h"
@@ -21,10 +22,31 @@ void DiskImage::fill_unwritten(size_t page, std::span<std::byte, kPageBytes> out
   }
 }
 
+void DiskImage::drop_page(size_t page) {
+  if (pages_[page] != nullptr) spare_.push_back(std::move(pages_[page]));
+}
+
+std::unique_ptr<DiskImage::Page> DiskImage::new_page() {
+  if (spare_.empty()) return std::make_unique_for_overwrite<Page>();
+  auto page = std::move(spare_.back());
+  spare_.pop_back();
+  return page;
+}
+
+void DiskImage::take_page(DiskImage& from, size_t page) {
+  ASSERT(from.garbage_seed_ == 0);
+  if (from.pages_[page] == nullptr) {
+    write_zeroes(page * kPageBytes, kPageBytes);
+  } else {
+    drop_page(page);
+    pages_[page] = std::move(from.pages_[page]);
+  }
+}
+
 DiskImage::Page& DiskImage::writable(size_t page) {
   auto& slot = pages_[page];
   if (slot == nullptr) {
-    slot = std::make_unique_for_overwrite<Page>();
+    slot = new_page();
     fill_unwritten(page, *slot);
   }
   return *slot;
@@ -38,6 +60,8 @@ void DiskImage::read(uint64_t offset, std::span<std::byte> out) const {
     const size_t n = std::min(out.size(), kPageBytes - within);
     if (pages_[page] != nullptr) {
       std::memcpy(out.data(), pages_[page]->data() + within, n);
+    } else if (n == kPageBytes) {
+      fill_unwritten(page, out.first<kPageBytes>());
     } else {
       Page unwritten;
       fill_unwritten(page, unwritten);
@@ -54,7 +78,7 @@ void DiskImage::write(uint64_t offset, std::span<const std::byte> in) {
     const size_t page = offset / kPageBytes;
     const size_t within = offset % kPageBytes;
     const size_t n = std::min(in.size(), kPageBytes - within);
-    if (n == kPageBytes && pages_[page] == nullptr) pages_[page] = std::make_unique_for_overwrite<Page>();
+    if (n == kPageBytes && pages_[page] == nullptr) pages_[page] = new_page();
     std::memcpy(writable(page).data() + within, in.data(), n);
     offset += n;
     in = in.subspan(n);
@@ -66,9 +90,10 @@ void DiskImage::write_zeroes(uint64_t offset, uint64_t size) {
   for (uint64_t at = offset; at < offset + size; at += kPageBytes) {
     const size_t page = at / kPageBytes;
     if (garbage_seed_ == 0) {
-      pages_[page].reset();  // reads as zeroes, and costs nothing: formatting writes many
+      drop_page(page);  // reads as zeroes, and costs nothing: formatting writes many
     } else {
-      std::memset(writable(page).data(), 0, kPageBytes);
+      if (pages_[page] == nullptr) pages_[page] = new_page();
+      std::memset(pages_[page]->data(), 0, kPageBytes);
     }
   }
 }

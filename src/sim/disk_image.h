@@ -24,15 +24,20 @@ class DiskImage {
   // Whole pages.
   void write_zeroes(uint64_t offset, uint64_t size);
   // Makes the page as if never written.
-  void drop_page(size_t page) { pages_[page].reset(); }
+  void drop_page(size_t page);
+  // What the page holds in `from`, which looks as if it was never written afterwards.
+  void take_page(DiskImage& from, size_t page);
   bool has_page(size_t page) const { return pages_[page] != nullptr; }
 
  private:
   using Page = std::array<std::byte, kPageBytes>;
   void fill_unwritten(size_t page, std::span<std::byte, kPageBytes> out) const;
   Page& writable(size_t page);
+  std::unique_ptr<Page> new_page();
 
   std::vector<std::unique_ptr<Page>> pages_;
+  // Pages come and go with each write; the allocator takes longer over them than everything else here.
+  std::vector<std::unique_ptr<Page>> spare_;
   uint64_t garbage_seed_;
 };
 

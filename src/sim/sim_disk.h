@@ -62,6 +62,9 @@ class SimDisk final : public engine::BlockDevice {
   // For a new user, on its loop. Nothing is in flight.
   void power_on(SimLoop& loop);
   void power_on() { power_on(*loop_); }
+  // For a new user without a loss of power: a failed flush doesn't spoil later ones any more. What it doomed stays
+  // readable, and is still doomed.
+  void reopen() { flush_failed_ = false; }
 
   DiskFaults& faults() { return faults_; }
   const Stats& stats() const { return stats_; }
@@ -110,6 +113,7 @@ class SimDisk final : public engine::BlockDevice {
   DiskFaults faults_;
   Stats stats_;
   bool powered_ = true;
+  bool flush_failed_ = false;  // BlockDevice::submit says what that means
 
   DiskImage media_;  // on stable storage
   // What reads see where it differs from the medium. Invariant: a page is here exactly while cached_[page] > 0, which

@@ -197,6 +197,17 @@ TEST_F(SimDiskTest, ErrorsAreReportedAndLeaveNeighboursAlone) {
   EXPECT_EQ(w.read(0, 4096).code(), Errc::io_error);
 }
 
+TEST_F(SimDiskTest, AFailedFlushSpoilsThoseThatEndLater) {
+  World w(arena, 1);
+  ASSERT_TRUE(w.write(0, 4096, 'a'));
+  w.disk.faults().flush_error_ppm = 1'000'000;
+  EXPECT_EQ(w.flush().code(), Errc::io_error);
+  w.disk.faults().flush_error_ppm = 0;
+  EXPECT_EQ(w.flush().code(), Errc::io_error);
+  w.disk.reopen();
+  EXPECT_TRUE(w.flush());
+}
+
 TEST_F(SimDiskTest, AFailedFlushIsNotHealedByALaterOne) {
   bool lost = false;
   for (uint64_t seed = 0; seed < 50 && !lost; ++seed) {
@@ -205,6 +216,7 @@ TEST_F(SimDiskTest, AFailedFlushIsNotHealedByALaterOne) {
     w.disk.faults().flush_error_ppm = 1'000'000;
     EXPECT_EQ(w.flush().code(), Errc::io_error);
     w.disk.faults().flush_error_ppm = 0;
+    w.disk.reopen();
     EXPECT_TRUE(w.flush());
     EXPECT_TRUE(all(*w.read(0, 4096), 'a')) << "still readable, which is what makes it dangerous";
     w.crash();
@@ -220,6 +232,7 @@ TEST_F(SimDiskTest, WhatAFailedFlushCoveredDoesNotComeBackOverLaterDurableWrites
     w.disk.faults().flush_error_ppm = 1'000'000;
     EXPECT_EQ(w.flush().code(), Errc::io_error);
     w.disk.faults().flush_error_ppm = 0;
+    w.disk.reopen();
     ASSERT_TRUE(w.write(4096, 4096, 'b'));
     ASSERT_TRUE(w.flush());
     w.crash();
