@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <thread>
 
+#include "base/assert.h"
 #include "base/fd.h"
 
 namespace cairn {
@@ -28,7 +30,8 @@ Duration measure_wake_cost() {
   std::thread sleeper([&] {
     for (size_t i = 0; i < kRounds; ++i) {
       uint64_t value = 0;
-      if (::read(event.get(), &value, sizeof value) != sizeof value) return;
+      // Interrupted (a signal, a debugger) it goes on: the other thread waits for it.
+      while (::read(event.get(), &value, sizeof value) != sizeof value) ASSERT(errno == EINTR);
       costs[i] = clock.now().ns - sent_ns.load();
       received.store(i + 1);
     }
@@ -39,7 +42,7 @@ Duration measure_wake_cost() {
     for (const Time start = clock.now(); clock.now() - start < microseconds(100);) __builtin_ia32_pause();
     sent_ns.store(clock.now().ns);
     const uint64_t one = 1;
-    if (::write(event.get(), &one, sizeof one) != sizeof one) break;
+    while (::write(event.get(), &one, sizeof one) != sizeof one) ASSERT(errno == EINTR);
     while (received.load() != i + 1) std::this_thread::yield();
   }
   sleeper.join();

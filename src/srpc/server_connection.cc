@@ -211,6 +211,7 @@ void ServerConnection::send(Header header, std::span<const std::byte> metadata, 
     paused_ = true;
     server_.metrics_->paused.add();
     endpoint_->pause();
+    endpoint_->tell_when_sent();
   }
 }
 

@@ -407,6 +407,36 @@ TEST_P(Srpc, RefusesCallsBeyondTheQueue) {
   EXPECT_EQ(tally.errors[Errc::timed_out], 7);
 }
 
+Task<void> one_get(Channel* channel, uint32_t size, Tally* tally) {
+  auto reply = co_await channel->call<Get>({.meta = {.bytes = size, .crc = 0}});
+  if (!reply) {
+    ++tally->errors[reply.error().code()];
+  } else {
+    EXPECT_EQ(reply->data.size(), size);
+    ++tally->ok;
+  }
+}
+
+Task<void> many_gets(Channel* channel, int count, uint32_t size, Tally* tally) {
+  Scope scope(channel->loop());
+  for (int i = 0; i < count; ++i) scope.spawn(&one_get, channel, size, tally);
+  co_await scope.join();
+}
+
+// More is queued than the limit allows, so the server stops reading; the network takes all of it at once, without
+// making anybody wait. It must go on reading.
+TEST_P(Srpc, GoesOnAfterRepliesPiledUp) {
+  TearDown();
+  start({.max_unsent_bytes = 64 << 10});
+  Channel& channel = make_channel();
+  for (int round = 0; round < 20; ++round) {
+    Tally tally;
+    client->run(&many_gets, &channel, 20, 30'000U, &tally);
+    ASSERT_EQ(tally.ok, 20);
+  }
+  EXPECT_EQ(client->metrics.connects.value(), 1U);
+}
+
 Task<void> hang_and_tell(Channel* channel, Error* error) {
   auto reply = co_await channel->call<Hang>({});
   if (!reply) *error = reply.error();

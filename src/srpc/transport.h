@@ -67,7 +67,7 @@ class EndpointEvents {
  public:
   // `message` is valid during the call; its data may be moved out of it.
   virtual void on_message(Incoming& message) = 0;
-  // Everything queued is sent, after some of it had to wait.
+  // After tell_when_sent(): nothing is queued any more. Doesn't come when the connection ends before.
   virtual void on_sent() {}
   // The connection ended, by the peer or by a failure or by close(): called once, nothing follows.
   virtual void on_closed(const Close& close) = 0;
@@ -93,6 +93,9 @@ class Endpoint {
   virtual void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) = 0;
   // What was queued and has not been handed to the network, payload included. The bound is the caller's.
   virtual size_t queued_bytes() const = 0;
+  // on_sent follows, once, in a later call from the loop, whether or not anything had to wait until then. Asked for
+  // while something is queued. (Not told unasked: over inproc each telling is a hop to another thread.)
+  virtual void tell_when_sent() = 0;
 
   // Messages with more payload than this end the connection (too_large) before memory is taken for them. At the start
   // 0: who hasn't said hello gets nothing.

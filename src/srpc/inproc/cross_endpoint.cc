@@ -10,8 +10,6 @@
 namespace cairn::srpc::inproc {
 namespace {
 
-// Undelivered bytes from which on a sender wants to hear when they are gone.
-constexpr size_t kTellWhenDrained = size_t{1} << 20;
 // Messages delivered in one round; the rest waits for the next, so that others get their turn.
 constexpr size_t kBudget = 64;
 
@@ -89,8 +87,6 @@ void CrossEndpoint::ship() {
       context_.scope.spawn(&CrossEndpoint::copy_front, copy_wait_, &context_.pool, first.data.size());
       return;
     }
-    // Before the push: the other side reads it when it has delivered this parcel.
-    if (own().undelivered.load(std::memory_order_relaxed) > kTellWhenDrained) own().wants_drained.store(true);
     outbox_.front().release()->send();
     outbox_.pop_front();
   }
@@ -98,6 +94,14 @@ void CrossEndpoint::ship() {
     told_peer_ = true;
     tell(Parcel::What::close);
   }
+}
+
+void CrossEndpoint::tell_when_sent() {
+  // The other side looks at these two in the opposite order, so one of us sees both.
+  own().wants_drained.store(true);
+  if (own().undelivered.load() > 0 || !own().wants_drained.exchange(false)) return;
+  drained_ = true;
+  posted_.post();
 }
 
 Task<void> CrossEndpoint::copy_front(std::shared_ptr<CopyWait> wait, mem::Pool* pool, size_t bytes) {
@@ -157,6 +161,7 @@ void CrossEndpoint::receive(std::unique_ptr<Parcel> parcel) {
 
 void CrossEndpoint::deliver() {
   if (events_ == nullptr) return;
+  if (std::exchange(drained_, false) && open_) events_->on_sent();
   for (size_t n = 0; n < kBudget && open_ && !paused_ && !inbox_.empty(); ++n) {
     const std::unique_ptr<Parcel> parcel = std::move(inbox_.front());
     inbox_.pop_front();

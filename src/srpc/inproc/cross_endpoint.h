@@ -30,6 +30,7 @@ class CrossEndpoint final : public Endpoint {
   void start(EndpointEvents& events) override;
   void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) override;
   size_t queued_bytes() const override;
+  void tell_when_sent() override;
   void limit_data(size_t) override {}
   void pause() override { paused_ = true; }
   void resume() override;
@@ -65,6 +66,7 @@ class CrossEndpoint final : public Endpoint {
   EndpointEvents* events_ = nullptr;
   bool open_ = true;
   bool paused_ = false;
+  bool drained_ = false;      // on_sent is due
   bool peer_closed_ = false;  // nothing more will come
   bool told_peer_ = false;    // that we have closed
   bool told_closed_ = false;

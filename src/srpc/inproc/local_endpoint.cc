@@ -78,7 +78,7 @@ void LocalEndpoint::deliver() {
     if (!paused_) posted_.post();
     return;
   }
-  if (had_waiting && peer_ != nullptr && peer_->events_ != nullptr) peer_->events_->on_sent();
+  if (had_waiting && peer_ != nullptr && std::exchange(peer_->tell_sent_, false)) peer_->events_->on_sent();
   // The end comes behind what was sent before it.
   if (!told_closed_ && (!open_ || peer_ == nullptr)) {
     told_closed_ = true;

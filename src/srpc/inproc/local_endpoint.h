@@ -25,6 +25,7 @@ class LocalEndpoint final : public Endpoint {
   void start(EndpointEvents& events) override;
   void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) override;
   size_t queued_bytes() const override { return peer_ == nullptr ? 0 : peer_->inbox_bytes_; }
+  void tell_when_sent() override { tell_sent_ = true; }
   // Nothing is taken for a message here, and both ends are ours.
   void limit_data(size_t) override {}
   void pause() override { paused_ = true; }
@@ -58,6 +59,7 @@ class LocalEndpoint final : public Endpoint {
   bool open_ = true;
   bool paused_ = false;
   bool told_closed_ = false;
+  bool tell_sent_ = false;  // tell_when_sent() was called
   Close close_;
   std::deque<Waiting> inbox_;
   size_t inbox_bytes_ = 0;

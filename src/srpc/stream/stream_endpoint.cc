@@ -162,6 +162,8 @@ void StreamEndpoint::discard() {
     if (moved.how == Moved::How::would_block) return;
     if (moved.how != Moved::How::some) return end_now();
   }
+  // What is there already isn't told again.
+  continue_.post();
 }
 
 void StreamEndpoint::pause() {
@@ -220,16 +222,16 @@ void StreamEndpoint::flush() {
 }
 
 void StreamEndpoint::sent_all() {
-  const bool waited = std::exchange(blocked_, false);
+  blocked_ = false;
   if (state_ == State::closing && !shut_down_) {
     shut_down_ = true;
     stream_->shutdown_send();
   }
-  if (waited && state_ == State::open) events_->on_sent();
+  if (std::exchange(tell_sent_, false) && state_ == State::open) events_->on_sent();
 }
 
 void StreamEndpoint::on_sendable() {
-  // flush() clears blocked_, and tells whoever waits, when everything is sent.
+  // flush() clears blocked_ when everything is sent.
   if (state_ != State::ended) flush();
 }
 

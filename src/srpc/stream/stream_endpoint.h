@@ -35,6 +35,7 @@ class StreamEndpoint final : public Endpoint, private StreamEvents {
   void start(EndpointEvents& events) override;
   void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) override;
   size_t queued_bytes() const override { return output_.queued_bytes(); }
+  void tell_when_sent() override { tell_sent_ = true; }
   void limit_data(size_t max_bytes) override { reader_.limit_data(max_bytes); }
   void pause() override;
   void resume() override;
@@ -90,6 +91,7 @@ class StreamEndpoint final : public Endpoint, private StreamEvents {
   bool blocked_ = false;      // a send would have blocked; on_sendable will come
   bool send_failed_ = false;  // nothing can be sent any more; what the peer said may still be read
   bool shut_down_ = false;
+  bool tell_sent_ = false;  // tell_when_sent() was called
   std::shared_ptr<MemoryWait> memory_wait_;
   Time last_received_;
   Time last_sent_;

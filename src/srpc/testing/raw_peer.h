@@ -68,6 +68,16 @@ inline Bytes operator+(Bytes a, const Bytes& b) {
   return a;
 }
 
+// Repeats a system call that was interrupted. It needs no signal handler for that: when a ring is torn down, the kernel
+// interrupts the thread that made it, a moment after the close has returned, and a call on a socket with a time limit
+// then isn't restarted but fails with EINTR.
+template <typename Call>
+auto uninterrupted(Call call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 class RawPeer {
  public:
   explicit RawPeer(Fd fd) : fd_(std::move(fd)) {
@@ -88,7 +98,7 @@ class RawPeer {
   // As much as goes out; false when the other side has closed, or takes nothing for 10 s.
   bool send(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
-      const ssize_t n = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      const ssize_t n = uninterrupted([&] { return ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL); });
       if (n <= 0) return false;
       bytes = bytes.subspan(static_cast<size_t>(n));
     }
@@ -129,7 +139,7 @@ class RawPeer {
   bool ends() {
     std::byte nothing[4096];
     for (;;) {
-      const ssize_t n = ::recv(fd_.get(), nothing, sizeof nothing, 0);
+      const ssize_t n = uninterrupted([&] { return ::recv(fd_.get(), nothing, sizeof nothing, 0); });
       if (n == 0) return true;
       if (n < 0) return errno == ECONNRESET;
     }
@@ -146,7 +156,7 @@ class RawPeer {
  private:
   bool read_all(std::span<std::byte> into) {
     while (!into.empty()) {
-      const ssize_t n = ::recv(fd_.get(), into.data(), into.size(), 0);
+      const ssize_t n = uninterrupted([&] { return ::recv(fd_.get(), into.data(), into.size(), 0); });
       if (n <= 0) return false;
       into = into.subspan(static_cast<size_t>(n));
     }
@@ -170,7 +180,7 @@ class RawListener {
   const Address& address() const { return address_; }
   RawPeer accept() {
     pollfd wait{fd_.get(), POLLIN, 0};
-    if (::poll(&wait, 1, 10'000) <= 0) return RawPeer(Fd());
+    if (uninterrupted([&] { return ::poll(&wait, 1, 10'000); }) <= 0) return RawPeer(Fd());
     return RawPeer(Fd(::accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)));
   }
 
