@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "reactor/deadline.h"
 #include "replica/kv_frames.h"
 #include "replica/methods.h"
 #include "replica/small_or_data.h"
@@ -121,17 +122,29 @@ Result<srpc::Channel*> SrpcClient::channel_to(engine::GroupId group) {
 template <srpc::Method M>
 Task<Result<srpc::Message<typename M::Reply>>> SrpcClient::call(engine::GroupId group,
                                                                 srpc::Message<typename M::Request> request,
-                                                                Repeat repeat, CallContext context) {
+                                                                Repeat repeat, CallContext context,
+                                                                size_t reply_bytes) {
   request.meta.group = group.value;
   const Time deadline = std::min(context.deadline, context_.loop.now() + options_.call_timeout);
   Retry retry(context_.loop, repeat, options_.lost_tries);
   for (;;) {
     srpc::ErrorDetail detail;
     CO_TRY(srpc::Channel * channel, channel_to(group));
+    // Taken before it is asked for: the answer of a server that had to wait for our memory would hold up all answers
+    // behind it, and with them those who wait for them and hold that memory.
+    mem::BufChain memory;
+    if (reply_bytes > 0 && !channel->by_reference()) {
+      Deadline until(context_.loop, deadline, context.cancel);
+      CO_TRY(memory, co_await context_.pool.alloc_chain(reply_bytes, mem::Purpose::client, until.token()));
+      CO_TRY(channel, channel_to(group));  // after the wait: it may be another now
+    }
     // A copy holds payload by reference and costs little; it is what a second try sends.
-    auto reply = co_await channel->call<M>(
-        srpc::Message<typename M::Request>(request),
-        {.deadline = deadline, .cancel = context.cancel, .map_epoch = map_.epoch, .detail = &detail});
+    auto reply =
+        co_await channel->call<M>(srpc::Message<typename M::Request>(request), {.deadline = deadline,
+                                                                                .cancel = context.cancel,
+                                                                                .map_epoch = map_.epoch,
+                                                                                .reply_memory = std::move(memory),
+                                                                                .detail = &detail});
     if (reply || !retry.wanted(reply.code())) co_return reply;
     if (reply.code() == Errc::stale_epoch) take_map(detail.data);
     const Duration pause = retry.pause(detail.retry_after);
@@ -159,7 +172,7 @@ Task<Result<mem::BufChain>> SrpcClient::chunk_read(engine::ChunkId chunk, uint32
   request.meta.offset = offset;
   request.meta.length = length;
   CO_TRY(auto reply,
-         co_await call<methods::ChunkRead>(group_of_chunk(chunk), std::move(request), Repeat::always, context));
+         co_await call<methods::ChunkRead>(group_of_chunk(chunk), std::move(request), Repeat::always, context, length));
   if (reply.data.size() > length) co_return Error(Errc::protocol_error, "chunk_read: more bytes than asked for");
   co_return std::move(reply.data);
 }
@@ -225,7 +238,7 @@ Task<Result<void>> SrpcClient::kv_batch(engine::GroupId group, kv::Batch batch, 
   request.meta.conditions = static_cast<uint32_t>(batch.conditions.size());
   request.meta.mutations = static_cast<uint32_t>(batch.mutations.size());
   request.meta.purpose = purpose == mem::Purpose::client ? 0 : 1;
-  CO_TRY(co_await replica::put_small_or_data(&request, &context_.pool, std::move(bytes), context.cancel));
+  CO_TRY(co_await replica::put_small_or_data(&request, &context_.pool, std::move(bytes), purpose, context.cancel));
   CO_TRY(co_await call<methods::KvBatch>(group, std::move(request), Repeat::when_refused, context));
   co_return Result<void>{};
 }

@@ -92,7 +92,7 @@ class SrpcClient final : public Client {
   // The request's struct has a field `group`, which is set.
   template <srpc::Method M>
   Task<Result<srpc::Message<typename M::Reply>>> call(engine::GroupId group, srpc::Message<typename M::Request> request,
-                                                      Repeat repeat, CallContext context);
+                                                      Repeat repeat, CallContext context, size_t reply_bytes = 0);
   Result<srpc::Channel*> channel_to(engine::GroupId group);
   // The newer map that came with stale_epoch.
   void take_map(const mem::BufChain& bytes);

@@ -39,7 +39,8 @@ Task<Result<void>> Reader::start() {
   co_return Result<void>{};
 }
 
-Task<Result<mem::BufChain>> Reader::read(ChunkId id, uint32_t offset, uint32_t length, CancelToken token) {
+Task<Result<mem::BufChain>> Reader::read(ChunkId id, uint32_t offset, uint32_t length, CancelToken token,
+                                         mem::Purpose purpose) {
   for (int tries = 0; tries < kMaxTries; ++tries) {
     if (state_.damage) co_return *state_.damage;
     if (token.cancelled()) co_return Error(token.reason());
@@ -57,7 +58,7 @@ Task<Result<mem::BufChain>> Reader::read(ChunkId id, uint32_t offset, uint32_t l
     if (!plan) co_return std::move(plan).error().with_context(fmt::format("chunk {}", id.to_string()));
     mem::BufChain memory;
     if (plan->device_bytes > 0) {
-      CO_TRY(memory, co_await state_.context.pool.alloc_chain(plan->device_bytes, mem::Purpose::client, token));
+      CO_TRY(memory, co_await state_.context.pool.alloc_chain(plan->device_bytes, purpose, token));
       CO_TRY(const Verdict verdict, co_await fetch(id, *plan, memory));
       if (verdict == Verdict::changed) continue;
       if (verdict == Verdict::rotten) {

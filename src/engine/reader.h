@@ -29,7 +29,8 @@ class Reader {
   // Needs one block for zeroes.
   Task<Result<void>> start();
   void stop() { zeroes_ = {}; }
-  Task<Result<mem::BufChain>> read(ChunkId chunk, uint32_t offset, uint32_t length, CancelToken token);
+  Task<Result<mem::BufChain>> read(ChunkId chunk, uint32_t offset, uint32_t length, CancelToken token,
+                                   mem::Purpose purpose);
 
  private:
   enum class Verdict : uint8_t { good, changed, rotten };

@@ -114,7 +114,8 @@ class Shard {
 
   // Bytes [offset, offset + length) of the chunk, cut at its end, checked against their CRCs. Holes read as zeroes. The
   // result shares the cache's memory and may start inside a page. Errors: not_found, corrupt, io_error.
-  virtual Task<Result<mem::BufChain>> read(ChunkId chunk, uint32_t offset, uint32_t length, CancelToken token = {}) = 0;
+  virtual Task<Result<mem::BufChain>> read(ChunkId chunk, uint32_t offset, uint32_t length, CancelToken token = {},
+                                           mem::Purpose purpose = mem::Purpose::client) = 0;
   virtual std::optional<ChunkStat> stat(ChunkId chunk) const = 0;
   // Up to `limit` ids greater than `after`, ascending.
   virtual std::vector<ChunkId> list(ChunkId after, size_t limit) const = 0;

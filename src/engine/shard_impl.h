@@ -38,8 +38,9 @@ class ShardImpl final : public Shard,
   void apply(GroupId group, Index index) override;
   kv::Mutation applied_mark(GroupId group, Index index) const override;
 
-  Task<Result<mem::BufChain>> read(ChunkId chunk, uint32_t offset, uint32_t length, CancelToken token) override {
-    return reader_.read(chunk, offset, length, token);
+  Task<Result<mem::BufChain>> read(ChunkId chunk, uint32_t offset, uint32_t length, CancelToken token,
+                                   mem::Purpose purpose) override {
+    return reader_.read(chunk, offset, length, token, purpose);
   }
   std::optional<ChunkStat> stat(ChunkId chunk) const override;
   std::vector<ChunkId> list(ChunkId after, size_t limit) const override;

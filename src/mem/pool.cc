@@ -20,23 +20,23 @@ void Buf::release(Block* block) noexcept {
   }
 }
 
-Pool::Pool(Loop& loop, Registry& registry, std::span<std::byte> memory, size_t reserve_bytes)
+Pool::Pool(Loop& loop, Registry& registry, std::span<std::byte> memory, size_t reserve_bytes, size_t request_bytes)
     : loop_(loop),
       memory_(memory),
       reserve_bytes_(reserve_bytes),
+      request_bytes_(request_bytes),
       free_bytes_(memory.size()),
       owner_(ThreadId::current()),
       blocks_(new Block[memory.size() / kPage]),
       free_class_(memory.size() / kPage, kNotFree),
       free_slot_(memory.size() / kPage, 0),
-      client_turn_(loop, 1),
-      internal_turn_(loop, 1),
+      turns_{Semaphore(loop, 1), Semaphore(loop, 1), Semaphore(loop, 1)},
       freed_(loop),
       copied_(registry.counter("mem_payload_bytes_copied_total", "Payload bytes copied in memory by our own code")),
       free_gauge_(registry.gauge("mem_pool_free_bytes", "Arena bytes not in use")),
       waits_(registry.counter("mem_pool_waits_total", "Allocations that had to wait for memory")) {
   ASSERT(memory.size() % kMaxBlock == 0 && !memory.empty());
-  ASSERT(reserve_bytes < memory.size());
+  ASSERT(reserve_bytes + request_bytes < memory.size());
   // Highest first, so that the lowest addresses are given out first.
   for (size_t page = memory.size() / kPage; page > 0;) {
     page -= kMaxBlock / kPage;
@@ -110,7 +110,23 @@ void Pool::free_block(Block* block) noexcept {
     ++class_index;
   }
   push_free(class_index, page);
-  if (client_turn_.available() == 0 || internal_turn_.available() == 0) freed_.set();
+  if (has_waiters()) freed_.set();
+}
+
+bool Pool::has_waiters() const {
+  return std::ranges::any_of(turns_, [](const Semaphore& turn) { return turn.available() == 0; });
+}
+
+size_t Pool::kept_from(Purpose purpose) const {
+  switch (purpose) {
+    case Purpose::client:
+      return reserve_bytes_ + request_bytes_;
+    case Purpose::request:
+      return reserve_bytes_;
+    case Purpose::internal:
+      break;
+  }
+  return 0;
 }
 
 // What must be free for `size` bytes.

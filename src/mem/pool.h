@@ -28,9 +28,17 @@ inline constexpr std::array<uint32_t, 5> kClassBytes = {4096, 16384, 65536, 2621
 inline constexpr size_t kPage = kClassBytes.front();
 inline constexpr size_t kMaxBlock = kClassBytes.back();
 
-// Who asks. Client traffic leaves the reserve alone, so that completions, the journal and replication always find
-// memory to end what is under way.
-enum class Purpose { client, internal };
+// Who asks. Each leaves alone what is reserved for those below it:
+//
+//   client     what comes from outside and what is fetched for outside; waits for requests to be served, anywhere
+//   request    what other nodes and poll groups have asked of this one; waits for internal work only
+//   internal   replies received, the journal, checkpoints: waits for devices only
+//
+// So memory can't run out in a circle, also not through two nodes that are each other's clients: whoever waits for
+// memory waits for somebody further down to end, and nobody holds memory of one purpose while waiting for more of the
+// same. (Who must do that, such as a copy of unaligned bytes, is limited in number.)
+enum class Purpose : uint8_t { client, request, internal };
+inline constexpr size_t kPurposes = 3;
 
 // Carries a block to its pool's thread, which then calls Pool::free_block. Called on the freeing thread.
 class ForeignFree {
@@ -51,9 +59,9 @@ class Reclaimer {
 
 class Pool {
  public:
-  // `memory` is a multiple of 1 MiB and outlives the pool; `reserve_bytes` of it are for Purpose::internal. Belongs to
-  // the thread that makes it, until bind_to_this_thread.
-  Pool(Loop& loop, Registry& registry, std::span<std::byte> memory, size_t reserve_bytes);
+  // `memory` is a multiple of 1 MiB and outlives the pool; `reserve_bytes` of it are for Purpose::internal, and
+  // `request_bytes` more not for clients. Belongs to the thread that makes it, until bind_to_this_thread.
+  Pool(Loop& loop, Registry& registry, std::span<std::byte> memory, size_t reserve_bytes, size_t request_bytes = 0);
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
   // All blocks are back.
@@ -77,8 +85,10 @@ class Pool {
 
   size_t free_bytes() const { return free_bytes_; }
   // Somebody waits for memory: a cache takes nothing in now.
-  bool has_waiters() const { return client_turn_.available() == 0 || internal_turn_.available() == 0; }
+  bool has_waiters() const;
   size_t total_bytes() const { return memory_.size(); }
+  // What clients leave alone for requests.
+  size_t request_bytes() const { return request_bytes_; }
   // Where copy_payload on this reactor counts.
   Counter& copied() { return copied_; }
   Loop& loop() { return loop_; }
@@ -92,8 +102,8 @@ class Pool {
   struct Node;
 
   static size_t class_of(size_t size);
-  Semaphore& turn(Purpose purpose) { return purpose == Purpose::client ? client_turn_ : internal_turn_; }
-  size_t kept_from(Purpose purpose) const { return purpose == Purpose::client ? reserve_bytes_ : 0; }
+  Semaphore& turn(Purpose purpose) { return turns_[static_cast<size_t>(purpose)]; }
+  size_t kept_from(Purpose purpose) const;
   Block* take(size_t class_index);
   enum class Shape : uint8_t { one_block, any_blocks };
   static size_t needed(size_t size, Shape shape);
@@ -108,6 +118,7 @@ class Pool {
   Loop& loop_;
   std::span<std::byte> memory_;
   size_t reserve_bytes_;
+  size_t request_bytes_;
   size_t free_bytes_;
   ThreadId owner_;
   ForeignFree* foreign_free_ = nullptr;
@@ -120,10 +131,9 @@ class Pool {
   std::vector<uint32_t> free_slot_;  // its place in free_[class]
   std::array<std::vector<uint32_t>, kClassBytes.size()> free_;
 
-  // Waiters queue for a turn; the one whose turn it is waits for freed_. Two queues, because internal work may not
-  // stand behind the clients that wait for it.
-  Semaphore client_turn_;
-  Semaphore internal_turn_;
+  // Waiters queue for a turn; the one whose turn it is waits for freed_. A queue for each purpose, because nobody may
+  // stand behind those who wait for him.
+  std::array<Semaphore, kPurposes> turns_;
   Event freed_;
   Counter& copied_;
   Gauge& free_gauge_;

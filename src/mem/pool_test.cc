@@ -17,8 +17,8 @@ constexpr size_t kMiB = size_t{1} << 20;
 
 class PoolTest : public ::testing::Test {
  protected:
-  explicit PoolTest(size_t mib = 4, size_t reserve = 0)
-      : arena(*Arena::create(mib * kMiB)), pool(loop, registry, arena.memory(), reserve) {}
+  explicit PoolTest(size_t mib = 4, size_t reserve = 0, size_t requests = 0)
+      : arena(*Arena::create(mib * kMiB)), pool(loop, registry, arena.memory(), reserve, requests) {}
 
   TestLoop loop;
   Registry registry;
@@ -141,6 +141,45 @@ TEST_F(ReservedPoolTest, ClientsLeaveTheReserveAlone) {
   EXPECT_EQ(pool.free_bytes(), 512u * 1024);
   while (auto buf = pool.try_alloc(65536, Purpose::internal)) held.push_back(std::move(*buf));
   EXPECT_EQ(pool.free_bytes(), 0u);
+}
+
+class PurposesTest : public PoolTest {
+ protected:
+  PurposesTest() : PoolTest(4, kMiB, kMiB) {}
+};
+TEST_F(PurposesTest, EachLeavesAloneWhatIsForThoseBelow) {
+  std::vector<Buf> held;
+  const auto take_all = [&](Purpose purpose) {
+    while (auto buf = pool.try_alloc(kPage, purpose)) held.push_back(*std::move(buf));
+    return pool.free_bytes();
+  };
+  EXPECT_EQ(take_all(Purpose::client), 2 * kMiB);
+  EXPECT_EQ(take_all(Purpose::request), kMiB);
+  EXPECT_EQ(take_all(Purpose::client), kMiB);
+  EXPECT_EQ(take_all(Purpose::internal), 0U);
+  EXPECT_EQ(pool.request_bytes(), kMiB);
+}
+
+TEST_F(PurposesTest, NobodyStandsBehindThoseWhoWaitForHim) {
+  std::vector<Buf> held;
+  while (auto buf = pool.try_alloc(kPage, Purpose::client)) held.push_back(*std::move(buf));
+  Scope scope(loop);
+  std::string served;
+  const auto take = +[](Pool* p, Purpose purpose, char name, std::string* out) -> Task<void> {
+    auto buf = co_await p->alloc(kPage, purpose);
+    EXPECT_TRUE(buf);
+    *out += name;
+  };
+  scope.spawn(take, &pool, Purpose::client, 'c', &served);
+  loop.run_ready_only();
+  scope.spawn(take, &pool, Purpose::request, 'r', &served);
+  loop.run_ready_only();
+  scope.spawn(take, &pool, Purpose::internal, 'i', &served);
+  loop.run_ready_only();
+  EXPECT_EQ(served, "ri");
+  held.clear();
+  loop.run_ready_only();
+  EXPECT_EQ(served, "ric");
 }
 
 TEST_F(ReservedPoolTest, TheLastBlockOfAChainIsSmallerWhereItMustBe) {

@@ -14,7 +14,7 @@ namespace {
 constexpr Duration kOrphanTime = seconds(3600);
 constexpr Duration kHealthInterval = milliseconds(500);
 
-// For completions, the journal and replication, whatever clients take.
+// Of each reactor's memory: for internal work, whatever others take, and as much for requests, whatever clients take.
 size_t reserve_of(size_t memory_bytes) { return std::max(memory_bytes / 8, size_t{8} << 20); }
 
 Mode mode_of(const NodeSettings& settings) {
@@ -94,7 +94,7 @@ Part::Part(const Shared& shared, uint32_t index, std::span<std::byte> memory, st
       registry_owner_(std::move(registry)),
       registry_(*registry_owner_),
       worker_(std::move(reactor)),
-      pool_(worker_.reactor(), registry_, memory, reserve_of(memory.size())),
+      pool_(worker_.reactor(), registry_, memory, reserve_of(memory.size()), reserve_of(memory.size())),
       home_mail_(worker_.reactor(), pool_),
       device_(worker_.reactor(), shared.disk, registry_),
       tcp_(worker_.reactor(), pool_),

@@ -152,10 +152,10 @@ Task<Result<void>> Group::chunk_delete(engine::ChunkId chunk, CancelToken cancel
 }
 
 Task<Result<mem::BufChain>> Group::chunk_read(engine::ChunkId chunk, uint32_t offset, uint32_t length,
-                                              CancelToken cancel) {
+                                              CancelToken cancel, mem::Purpose purpose) {
   const UnderWay under_way(*this);
   CO_TRY(co_await before_read(cancel));
-  co_return co_await context_.shard.read(chunk, offset, length, cancel);
+  co_return co_await context_.shard.read(chunk, offset, length, cancel, purpose);
 }
 
 Task<Result<std::vector<engine::ChunkId>>> Group::chunk_list(engine::ChunkId after, size_t limit, CancelToken cancel) {

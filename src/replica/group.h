@@ -77,7 +77,8 @@ class Group final : private StateMachine {
   // (nothing happened); after io_error or closed the outcome is unknown.
   Task<Result<void>> chunk_write(engine::ChunkId chunk, uint32_t offset, mem::BufChain data, CancelToken cancel);
   Task<Result<void>> chunk_delete(engine::ChunkId chunk, CancelToken cancel);
-  Task<Result<mem::BufChain>> chunk_read(engine::ChunkId chunk, uint32_t offset, uint32_t length, CancelToken cancel);
+  Task<Result<mem::BufChain>> chunk_read(engine::ChunkId chunk, uint32_t offset, uint32_t length, CancelToken cancel,
+                                         mem::Purpose purpose);
   // Of the shard's chunks those of this group.
   Task<Result<std::vector<engine::ChunkId>>> chunk_list(engine::ChunkId after, size_t limit, CancelToken cancel);
 

@@ -56,7 +56,8 @@ struct GroupTest : ::testing::Test {
     return loop.run(&Group::chunk_write, group.get(), id, 0u, payload(size, fill), CancelToken());
   }
   Result<std::string> read(ChunkId id) {
-    auto chain = loop.run(&Group::chunk_read, group.get(), id, 0u, engine::kChunkBytes, CancelToken());
+    auto chain =
+        loop.run(&Group::chunk_read, group.get(), id, 0u, engine::kChunkBytes, CancelToken(), mem::Purpose::client);
     if (!chain) return chain.error();
     std::string out(chain->size(), '\0');
     chain->copy_metadata_to(std::as_writable_bytes(std::span(out)));

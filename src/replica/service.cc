@@ -74,7 +74,10 @@ Service::Reply<methods::ChunkRead> Service::chunk_read(srpc::CallContext& contex
   CO_TRY(Group * group, find_for_chunk(context, request.meta.group, request.meta.chunk));
   const uint32_t length = std::min<uint32_t>(request.meta.length, engine::kChunkBytes);
   srpc::Message<srpc::None> reply;
-  CO_TRY(reply.data, co_await group->chunk_read(request.meta.chunk, request.meta.offset, length, context.cancel));
+  // By reference the caller keeps what was read for as long as its own client takes.
+  const auto purpose = context.by_reference ? mem::Purpose::client : mem::Purpose::request;
+  CO_TRY(reply.data,
+         co_await group->chunk_read(request.meta.chunk, request.meta.offset, length, context.cancel, purpose));
   co_return reply;
 }
 
@@ -93,7 +96,7 @@ Service::Reply<methods::ChunkList> Service::chunk_list(srpc::CallContext& contex
   srpc::Message<methods::CountReply> reply;
   reply.meta.count = static_cast<uint32_t>(ids.size());
   const std::string_view bytes(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(Id128));
-  CO_TRY(reply.data, co_await metadata_chain(&context.pool, bytes, context.cancel));
+  CO_TRY(reply.data, co_await metadata_chain(&context.pool, bytes, mem::Purpose::request, context.cancel));
   co_return reply;
 }
 
@@ -104,7 +107,7 @@ Service::Reply<methods::KvGet> Service::kv_get(srpc::CallContext& context, Reque
   reply.meta.found = value ? 1 : 0;
   if (value) {
     reply.meta.bytes = static_cast<uint32_t>(value->size());
-    CO_TRY(co_await put_small_or_data(&reply, &context.pool, *std::move(value), context.cancel));
+    CO_TRY(co_await put_small_or_data(&reply, &context.pool, *std::move(value), mem::Purpose::request, context.cancel));
   }
   co_return reply;
 }
@@ -126,7 +129,7 @@ Service::Reply<methods::KvScan> Service::kv_scan(srpc::CallContext& context, Req
   reply.meta.more = result.more ? 1 : 0;
   std::string items = encode_items(result);
   reply.meta.bytes = static_cast<uint32_t>(items.size());
-  CO_TRY(co_await put_small_or_data(&reply, &context.pool, std::move(items), context.cancel));
+  CO_TRY(co_await put_small_or_data(&reply, &context.pool, std::move(items), mem::Purpose::request, context.cancel));
   co_return reply;
 }
 

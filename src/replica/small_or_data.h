@@ -16,10 +16,10 @@
 namespace cairn::replica {
 
 // A chain that holds `bytes`.
-inline Task<Result<mem::BufChain>> metadata_chain(mem::Pool* pool, std::string_view bytes, CancelToken cancel) {
+inline Task<Result<mem::BufChain>> metadata_chain(mem::Pool* pool, std::string_view bytes, mem::Purpose purpose,
+                                                  CancelToken cancel) {
   if (bytes.empty()) co_return mem::BufChain();
-  // Not a client's purpose: it belongs to something that is under way, often to what gives memory back.
-  CO_TRY(mem::BufChain chain, co_await pool->alloc_chain(bytes.size(), mem::Purpose::internal, cancel));
+  CO_TRY(mem::BufChain chain, co_await pool->alloc_chain(bytes.size(), purpose, cancel));
   for (const mem::Buf& slice : chain.slices()) {
     mem::Buf writable = slice;
     // cairn-allow(memcpy): records and keys, not payload
@@ -37,11 +37,11 @@ inline std::string metadata_bytes(const mem::BufChain& chain) {
 
 template <srpc::Metadata T>
 Task<Result<void>> put_small_or_data(srpc::Message<T>* message, mem::Pool* pool, std::string bytes,
-                                     CancelToken cancel) {
+                                     mem::Purpose purpose, CancelToken cancel) {
   if (bytes.size() <= methods::kSmallBytes) {
     message->tail = std::move(bytes);
   } else {
-    CO_TRY(message->data, co_await metadata_chain(pool, bytes, cancel));
+    CO_TRY(message->data, co_await metadata_chain(pool, bytes, purpose, cancel));
   }
   co_return Result<void>{};
 }

@@ -31,6 +31,10 @@ struct CallOptions {
   CancelToken cancel = {};
   // Of the caller's cluster map, checked by handlers that care.
   uint64_t map_epoch = 0;
+  // Where the reply's payload shall land, if it fits; taken before the call, so that the reply can't stand still for
+  // want of memory. Without it, the reply uses the reserve, as suits small ones. Of no use where payload passes by
+  // reference (Channel::by_reference).
+  mem::BufChain reply_memory = {};
   // Filled when the call fails; outlives the call.
   ErrorDetail* detail = nullptr;
 };

@@ -41,6 +41,8 @@ Channel::~Channel() { ASSERT(queued_ == 0); }
 
 size_t Channel::calls_in_flight() const { return connection_ == nullptr ? 0 : connection_->in_flight(); }
 
+bool Channel::by_reference() const { return connection_ != nullptr && connection_->by_reference(); }
+
 Task<void> Channel::keep_connected() {
   const CancelToken token = scope_.token();
   Duration backoff = options_.backoff_min;

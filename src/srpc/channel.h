@@ -89,6 +89,8 @@ class Channel {
   // Of the connection; meaningful while connected.
   uint16_t poll_group() const { return agreed_.poll_group; }
   uint16_t poll_groups() const { return agreed_.poll_groups; }
+  // Payload isn't received but handed over.
+  bool by_reference() const;
   // The last map epoch the server named.
   uint64_t peer_map_epoch() const { return peer_map_epoch_; }
   // Why there is no connection.

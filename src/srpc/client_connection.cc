@@ -186,15 +186,30 @@ void ClientConnection::on_hello_reply(const Incoming& message) {
   hello_event_.set();
 }
 
+ClientConnection::Slot* ClientConnection::slot_of(const Header& header) {
+  const auto index = static_cast<uint32_t>(header.request_id & ((1U << kSlotBits) - 1));
+  if (index >= slots_.size()) return nullptr;
+  Slot& slot = slots_[index];
+  return slot.in_use && slot.uses == header.request_id >> kSlotBits ? &slot : nullptr;
+}
+
+mem::BufChain ClientConnection::memory_for(const Header& header) {
+  Slot* slot = header.kind == Kind::reply ? slot_of(header) : nullptr;
+  if (slot == nullptr || slot->call == nullptr) return {};
+  mem::BufChain& memory = slot->call->options_.reply_memory;
+  if (memory.size() < header.data_bytes) return {};
+  return std::exchange(memory, {}).split_front(header.data_bytes);
+}
+
 void ClientConnection::on_reply(Incoming& message) {
   const Header& header = message.header;
-  const auto index = static_cast<uint32_t>(header.request_id & ((1U << kSlotBits) - 1));
-  if (index >= slots_.size() || !slots_[index].in_use || slots_[index].uses != header.request_id >> kSlotBits) {
+  Slot* slot = slot_of(header);
+  if (slot == nullptr) {
     return broken(CloseReason::bad_sequence,
                   fmt::format("reply to a call {:x} that isn't under way", header.request_id));
   }
-  PendingCall* call = slots_[index].call;
-  release_slot(index);
+  PendingCall* call = slot->call;
+  release_slot(static_cast<uint32_t>(slot - slots_.data()));
   if (call == nullptr) {
     channel_.metrics_.late_replies.add();
   } else if (message.damaged) {

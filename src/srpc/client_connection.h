@@ -31,6 +31,7 @@ class ClientConnection final : private EndpointEvents {
   void abandon(PendingCall& call, bool tell_peer);
 
   size_t in_flight() const { return in_flight_; }
+  bool by_reference() const { return endpoint_->caps().by_reference; }
   void close(Close close);
   // Set once the connection has ended and all its calls have failed.
   Event& closed() { return closed_event_; }
@@ -48,7 +49,10 @@ class ClientConnection final : private EndpointEvents {
   static constexpr unsigned kSlotBits = 16;
 
   void on_message(Incoming& message) override;
+  mem::BufChain memory_for(const Header& header) override;
   void on_closed(const Close& close) override;
+  // The slot that a reply names, or null.
+  Slot* slot_of(const Header& header);
   void on_hello_reply(const Incoming& message);
   void on_reply(Incoming& message);
   void on_goodbye(const Incoming& message);

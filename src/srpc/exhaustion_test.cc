@@ -152,6 +152,114 @@ TEST_F(Exhaustion, ClientsDieWhileTheyWait) {
   EXPECT_EQ(done, 15);
 }
 
+// A reply lands in the memory that its caller has taken for it, when nothing else is free.
+TEST_F(Exhaustion, RepliesLandInMemoryTakenBefore) {
+  connect(1);
+  clients.run(
+      +[](Channel* channel, mem::Pool* pool) -> Task<void> {
+        auto memory = co_await pool->alloc_chain(kPayload);
+        const std::byte* const place = memory->slices().front().data();
+        std::vector<mem::Buf> hoard;
+        while (auto buf = pool->try_alloc(mem::kPage, mem::Purpose::internal)) hoard.push_back(*std::move(buf));
+        for (const size_t size : {kPayload, kPayload / 2}) {
+          CallOptions options;
+          options.reply_memory = *memory;
+          auto reply = co_await channel->call<Get>({.meta = {.bytes = static_cast<uint32_t>(size), .crc = 0}}, options);
+          EXPECT_TRUE(reply) << reply.error().to_string();
+          if (!reply) co_return;
+          EXPECT_EQ(reply->data.size(), size);
+          EXPECT_EQ(reply->data.slices().front().data(), place);
+          EXPECT_EQ(crc_of(reply->data), reply->meta.crc);
+        }
+      },
+      channels[0].get(), &clients.pool);
+}
+
+// Two nodes that are each other's clients: what each holds until the other has taken it is all that its clients may
+// have.
+class Neighbours : public ::testing::Test {
+ protected:
+  static constexpr size_t kMemory = size_t{4} << 20;
+  struct Node {
+    explicit Node(uint32_t index)
+        : host(index, Mode::automatic, kMemory, kMemory / 4),
+          server(*host.reactor, host.registry, host.pool, {}),
+          methods(server),
+          listener(*tcp::TcpListener::open(*host.tcp, server, Address::loopback(0))) {}
+    Host host;
+    Server server;
+    Methods methods;
+    std::unique_ptr<tcp::TcpListener> listener;
+    std::unique_ptr<Channel> channel;  // to the other
+  };
+
+  Neighbours() : nodes{Node(0), Node(1)} {
+    for (Node& node : nodes) node.host.start_thread();
+    for (size_t i = 0; i < 2; ++i) {
+      Node& node = nodes[i];
+      const Address other = Address::loopback(nodes[1 - i].listener->port());
+      node.host.call([&] {
+        node.channel = std::make_unique<Channel>(*node.host.reactor, node.host.metrics,
+                                                 std::make_unique<tcp::TcpConnector>(*node.host.tcp, other));
+        return 0;
+      });
+    }
+  }
+  ~Neighbours() override {
+    for (Node& node : nodes) node.host.run(&close, &node);
+    for (Node& node : nodes) node.host.run(&stop, &node);
+    for (Node& node : nodes) {
+      node.host.call([&] {
+        node.listener.reset();
+        return 0;
+      });
+    }
+    for (Node& node : nodes) node.host.stop_thread();
+  }
+  static Task<void> close(Node* node) {
+    co_await node->channel->close();
+    node->channel.reset();
+  }
+  static Task<void> stop(Node* node) {
+    co_await node->listener->close();
+    co_await node->server.drain(node->host.reactor->now() + milliseconds(100));
+  }
+
+  Node nodes[2];
+};
+
+Task<void> upload(Channel* channel, mem::Pool* pool, int pieces, int* done) {
+  for (int i = 0; i < pieces; ++i) {
+    auto piece = co_await make_payload(pool, size_t{256} << 10);
+    auto reply = co_await channel->call<Put>({.meta = {}, .data = *std::move(piece)},
+                                             {.deadline = channel->loop().now() + seconds(60)});
+    EXPECT_TRUE(reply) << reply.error().to_string();
+    if (!reply) co_return;
+    ++*done;
+  }
+}
+
+TEST_F(Neighbours, DoNotWaitForEachOthersMemory) {
+  constexpr int kUploads = 40;
+  constexpr int kPieces = 20;
+  int done[2] = {0, 0};
+  std::unique_ptr<Scope> scopes[2];
+  for (size_t i = 0; i < 2; ++i) {
+    Node& node = nodes[i];
+    scopes[i] = std::make_unique<Scope>(*node.host.reactor);
+    node.host.call([&] {
+      for (int k = 0; k < kUploads; ++k) {
+        scopes[i]->spawn(&upload, node.channel.get(), &node.host.pool, kPieces, &done[i]);
+      }
+      return 0;
+    });
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    nodes[i].host.run(+[](Scope* scope) -> Task<void> { co_await scope->join(); }, scopes[i].get());
+    EXPECT_EQ(done[i], kUploads * kPieces);
+  }
+}
+
 // More than the server will ever have: refused with the reason, not left to hang.
 TEST_F(Exhaustion, OneRequestLargerThanAllMemory) {
   connect(1);

@@ -29,8 +29,10 @@ Server::Server(Loop& loop, Registry& registry, mem::Pool& pool, ServerOptions op
   ASSERT(options_.poll_group < options_.poll_groups);
   ASSERT(options_.credits > 0 && options_.max_calls > 0);
   ASSERT(options_.max_data <= kMaxData && options_.byte_credits >= options_.max_data);
-  // A request that needs most of the memory would wait for nearly everybody else to end.
-  options_.max_data = static_cast<uint32_t>(std::min<size_t>(options_.max_data, pool.total_bytes() / 2));
+  // A request larger than what is kept for requests could wait for clients, which may wait for us; one that needs most
+  // of the memory would wait for nearly everybody else to end.
+  const size_t most = pool.request_bytes() > 0 ? pool.request_bytes() : pool.total_bytes() / 2;
+  options_.max_data = static_cast<uint32_t>(std::min<size_t>(options_.max_data, most));
   empty_.set();
 }
 

@@ -54,7 +54,7 @@ struct ServerOptions {
   uint16_t credits = 256;                               // request messages on their way
   uint32_t max_calls = 1024;                            // requests without an answer
   uint64_t byte_credits = uint64_t{64} << 20;           // their payload; at least max_data
-  uint32_t max_data = static_cast<uint32_t>(kMaxData);  // of one request; never more than half of the pool
+  uint32_t max_data = static_cast<uint32_t>(kMaxData);  // of one request; and what the pool keeps for requests
   uint64_t max_unsent_bytes = uint64_t{64} << 20;       // replies that the client doesn't take
   Duration hello_timeout = seconds(5);
   Duration idle_timeout = seconds(40);  // without a byte; clients send a ping more often than that

@@ -18,6 +18,7 @@ ServerCall::ServerCall(ServerConnection& connection, MethodEntry& method, const 
                .pool = connection.server_.pool_,
                .peer = connection.peer(),
                .client_id = connection.client_id_,
+               .by_reference = connection.endpoint_->caps().by_reference,
                .map_epoch = header.map_epoch,
                .deadline = Time::never(),
                .cancel = source_,

@@ -67,6 +67,9 @@ class EndpointEvents {
  public:
   // `message` is valid during the call; its data may be moved out of it.
   virtual void on_message(Incoming& message) = 0;
+  // Where the payload of this message, whose header has come, shall land: header.data_bytes in full blocks but for the
+  // last; empty: the endpoint takes memory itself. Not asked where messages pass by reference.
+  virtual mem::BufChain memory_for(const Header&) { return {}; }
   // After tell_when_sent(): nothing is queued any more. Doesn't come when the connection ends before.
   virtual void on_sent() {}
   // The connection ended, by the peer or by a failure or by close(): called once, nothing follows.

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "mem/copy.h"
+#include "reactor/deadline.h"
 
 namespace cairn::s3 {
 namespace {
@@ -11,14 +12,24 @@ namespace {
 // Blocks for what must be copied: large enough to be written at once, small enough to find a place.
 constexpr size_t kBlock = 256 * 1024;
 
+constexpr Duration kPatience = seconds(10);
+
 bool page_aligned(const std::byte* data) { return reinterpret_cast<uintptr_t>(data) % mem::kPage == 0; }
 
 }  // namespace
 
+Task<Result<mem::Buf>> ChainAligner::take_block(CancelToken cancel) {
+  if (auto now = pool_.try_alloc(kBlock, mem::Purpose::client)) co_return now;
+  Deadline patience(pool_.loop(), pool_.loop().now() + kPatience, cancel);
+  auto block = co_await pool_.alloc(kBlock, mem::Purpose::client, patience.token());
+  if (block.code() == Errc::timed_out) co_return Error(Errc::busy, "memory for copies is short: try again");
+  co_return block;
+}
+
 Task<Result<void>> ChainAligner::copy_in(std::span<const std::byte> bytes, mem::BufChain& out, CancelToken cancel) {
   while (!bytes.empty()) {
     if (!tail_) {
-      CO_TRY(tail_, co_await pool_.alloc(kBlock, mem::Purpose::client, cancel));
+      CO_TRY(tail_, co_await take_block(cancel));
       tail_.truncate(0);
     }
     const size_t n = std::min(bytes.size(), tail_.tailroom());

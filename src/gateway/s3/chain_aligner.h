@@ -1,6 +1,7 @@
 // ChainAligner: makes of any sequence of chains one that object::Writer takes: all but the last a multiple of 4 KiB, in
 // 4 KiB-aligned slices. Whole aligned pages pass by reference; bytes are copied (and counted) only behind an odd edge,
-// as when a copy begins in the midst of a page.
+// as when a copy begins in the midst of a page. When there is no memory for that for long, it gives up (Errc::busy):
+// what it holds itself may be what others like it wait for.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +26,7 @@ class ChainAligner {
   mem::BufChain finish() { return mem::BufChain(std::exchange(tail_, {})); }
 
  private:
+  Task<Result<mem::Buf>> take_block(CancelToken cancel);
   // Invariant between calls: tail_ is empty or starts a block of its own that isn't full yet.
   Task<Result<void>> copy_in(std::span<const std::byte> bytes, mem::BufChain& out, CancelToken cancel);
 

@@ -215,7 +215,10 @@ Task<S3Result<mem::BufChain>> Payload::read(size_t want) {
       if (!next) co_return from_source(next.error());
       if (next->empty()) co_return Code::IncompleteBody;
     }
-    auto buf = co_await call_.request.pool().alloc(block, mem::Purpose::client, call_.request.cancel());
+    auto buf = call_.request.pool().try_alloc(block, mem::Purpose::client);
+    // Uploads that wait for each other's memory would wait for ever: what is here goes on its way first.
+    if (!buf && !chain.empty()) break;
+    if (!buf) buf = co_await call_.request.pool().alloc(block, mem::Purpose::client, call_.request.cancel());
     if (!buf) co_return to_s3_error(buf.error());
     for (size_t at = 0; at < buf->size();) {
       const auto step = buf->writable_bytes().subspan(at, std::min(kStep, buf->size() - at));

@@ -34,8 +34,8 @@ class Payload {
 
   uint64_t size() const { return size_; }
 
-  // The next bytes in 4 KiB-aligned buffers: `want` (a multiple of 4 KiB), or less at the end; empty when there are no
-  // more, and then everything was checked.
+  // The next bytes in 4 KiB-aligned buffers: `want` (a multiple of 4 KiB), or less at the end; or fewer whole pages
+  // when there is no memory for more now; empty when there are no more, and then everything was checked.
   Task<S3Result<mem::BufChain>> read(size_t want);
   // For documents: checked and whole.
   Task<S3Result<std::string>> read_text(size_t limit);

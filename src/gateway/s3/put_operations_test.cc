@@ -55,6 +55,36 @@ TEST(PutObject, AlignedPayloadIsNotCopied) {
   });
 }
 
+Task<void> put_one(GatewayRig* rig, std::string path, const std::string* body, int* done) {
+  const auto r =
+      co_await rig->call({.method = "PUT", .path = std::move(path), .body = *body, .payload_hash = "UNSIGNED-PAYLOAD"});
+  EXPECT_EQ(r.status, 200) << r.body;
+  ++*done;
+}
+
+// P06: many uploads at a time, memory for the first blocks of each but for the next ones of none.
+TEST(PutObject, UploadsDoNotWaitForEachOthersMemory) {
+  GatewayRig rig;
+  rig.tell([](GatewayRig* t) -> Task<void> {
+    constexpr int kUploads = 40;
+    co_await make_bucket(t);
+    t->store.faults.forget = true;
+    mem::Pool& pool = *t->http.pool;
+    std::vector<mem::Buf> hoard;
+    while (auto buf = pool.try_alloc(mem::kMaxBlock)) hoard.push_back(*std::move(buf));
+    const std::string body(3 << 19, 'x');
+    int done = 0;
+    Scope scope(*t->http.reactor);
+    for (int i = 0; i < kUploads; ++i) scope.spawn(&put_one, t, "/bkt/" + std::to_string(i), &body, &done);
+    while (t->store.writers_open < kUploads || !pool.has_waiters()) co_await t->http.reactor->yield();
+    hoard.resize(hoard.size() - 4);
+    for (int i = 0; i < 20'000 && done < kUploads; ++i) (void)co_await t->http.reactor->sleep(milliseconds(1));
+    EXPECT_EQ(done, kUploads);
+    hoard.clear();  // those that wait for ever go on
+    co_await scope.join();
+  });
+}
+
 // P19: one run for every offset at which the network may split the bytes.
 TEST(PutObject, DecodesAwsChunkedSplitAnywhere) {
   GatewayRig rig;

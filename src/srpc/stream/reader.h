@@ -47,7 +47,7 @@ class Reader {
 
   // After need_memory: how much, and for what kind of message.
   size_t memory_wanted() const { return header_.data_bytes; }
-  Kind kind() const { return header_.kind; }
+  const Header& header() const { return header_; }
   void give_memory(mem::BufChain&& memory);
 
   // After `failed`.

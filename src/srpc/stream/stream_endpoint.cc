@@ -116,6 +116,10 @@ void StreamEndpoint::say_goodbye(const Close& why) {
 
 bool StreamEndpoint::take_memory() {
   const size_t size = reader_.memory_wanted();
+  if (mem::BufChain given = events_->memory_for(reader_.header()); !given.empty()) {
+    reader_.give_memory(std::move(given));
+    return true;
+  }
   if (size <= mem::kMaxBlock) {
     if (auto buf = context_.pool.try_alloc(size, purpose())) {
       reader_.give_memory(mem::BufChain(*std::move(buf)));

@@ -25,8 +25,9 @@ class StreamEndpoint final : public Endpoint, private StreamEvents {
     Loop& loop;
     mem::Pool& pool;  // for received payload
     Scope& scope;     // waits for memory run here; outlives the endpoint
-    // Of the memory for requests. Replies end something that holds memory itself, so they may use the reserve.
-    mem::Purpose requests = mem::Purpose::client;
+    // Of the memory for requests. Replies for which the caller has taken none end something that holds memory itself,
+    // so they may use the reserve.
+    mem::Purpose requests = mem::Purpose::request;
   };
 
   StreamEndpoint(Context context, std::unique_ptr<ByteStream> stream);
@@ -64,7 +65,9 @@ class StreamEndpoint final : public Endpoint, private StreamEvents {
   static Task<void> wait_for_memory(std::shared_ptr<MemoryWait> wait, mem::Pool* pool, size_t size,
                                     mem::Purpose purpose);
   void got_memory(Result<mem::BufChain> memory);
-  mem::Purpose purpose() const { return reader_.kind() == Kind::reply ? mem::Purpose::internal : context_.requests; }
+  mem::Purpose purpose() const {
+    return reader_.header().kind == Kind::reply ? mem::Purpose::internal : context_.requests;
+  }
   void discard();
   void flush();
   void sent_all();

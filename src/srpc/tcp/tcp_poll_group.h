@@ -25,7 +25,7 @@ class TcpStream;
 class TcpPollGroup final : public PollGroup, private Poller {
  public:
   // `requests`: what memory received requests may use (replies: the reserve, too). Reactor and pool outlive it.
-  TcpPollGroup(Reactor& reactor, mem::Pool& pool, mem::Purpose requests = mem::Purpose::client);
+  TcpPollGroup(Reactor& reactor, mem::Pool& pool, mem::Purpose requests = mem::Purpose::request);
   TcpPollGroup(const TcpPollGroup&) = delete;
   TcpPollGroup& operator=(const TcpPollGroup&) = delete;
   // Its endpoints are gone, and the waits of the last ones have ended: see close().

@@ -20,12 +20,12 @@ namespace cairn::srpc::testing {
 
 class Host {
  public:
-  explicit Host(uint32_t index, Mode mode = Mode::automatic, size_t memory = size_t{48} << 20)
+  explicit Host(uint32_t index, Mode mode = Mode::automatic, size_t memory = size_t{48} << 20, size_t request_bytes = 0)
       : rng(index + 1),
         reactor(*Reactor::create(
             {.index = index, .mode = mode, .wake_cost = microseconds(50), .rng = rng, .registry = registry})),
         arena(*mem::Arena::create(memory)),
-        pool(*reactor, registry, arena.memory(), memory / 8),
+        pool(*reactor, registry, arena.memory(), memory / 8, request_bytes),
         mail(*reactor, pool),
         metrics(registry),
         tcp(std::make_unique<tcp::TcpPollGroup>(*reactor, pool)) {}
