@@ -193,7 +193,7 @@ class Neighbours : public ::testing::Test {
     std::unique_ptr<Channel> channel;  // to the other
   };
 
-  Neighbours() : nodes{Node(0), Node(1)} {
+  Neighbours() {
     for (Node& node : nodes) node.host.start_thread();
     for (size_t i = 0; i < 2; ++i) {
       Node& node = nodes[i];
@@ -225,7 +225,7 @@ class Neighbours : public ::testing::Test {
     co_await node->server.drain(node->host.reactor->now() + milliseconds(100));
   }
 
-  Node nodes[2];
+  Node nodes[2] = {Node(0), Node(1)};
 };
 
 Task<void> upload(Channel* channel, mem::Pool* pool, int pieces, int* done) {
