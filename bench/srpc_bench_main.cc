@@ -2,14 +2,14 @@
 // limit. Prints one JSON document.
 //
 //   srpc_bench SIDE WAIT SIZE DEPTH SECONDS
-//     SIDE   srpc | bare
+//     SIDE   srpc | bare: one send for each message | batched: bare, and all messages that came together go back in one
+//            send: the limit, which no sender can reach whose messages come from several places
 //     WAIT   epoll: sleeps when there is nothing to do (srpc: economy mode) | poll: never does (srpc: performance mode)
 //            | auto (srpc only)
 //     SIZE   bytes of payload in each direction
 //     DEPTH  calls under way at a time, on one connection
 //
-// The bare loops check nothing, time nothing and know no message boundaries: the client sends as many bytes as came
-// back, in one piece, so a larger depth makes larger pieces there, too.
+// The bare loops check nothing and time nothing; all messages are of one size.
 #include <fmt/format.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -80,7 +80,7 @@ class BareSocket {
       if (n >= 0) return static_cast<size_t>(n);
       if (errno != EAGAIN) return 0;
       epoll_event event{};
-      if (epoll_) (void)::epoll_wait(epoll_.get(), &event, 1, -1);
+      if (epoll_.get() >= 0) (void)::epoll_wait(epoll_.get(), &event, 1, -1);
     }
   }
   void send(const std::byte* data, size_t size) {
@@ -116,11 +116,23 @@ std::pair<Fd, Fd> connect_pair() {
 Outcome run_bare(const Plan& plan) {
   auto [client_fd, server_fd] = connect_pair();
   const bool epoll = plan.wait == "epoll";
+  const bool batched = plan.side == "batched";
+  const auto send_messages = [&plan, batched](BareSocket& socket, const std::byte* data, size_t count) {
+    const size_t piece = batched ? count : 1;
+    for (size_t i = 0; i < count; i += piece) socket.send(data + i * plan.size, piece * plan.size);
+  };
   const size_t room = std::max<size_t>(plan.size * plan.depth, 4096);
   std::thread server([&, fd = std::move(server_fd)]() mutable {
     BareSocket socket(std::move(fd), epoll);
     std::vector<std::byte> buffer(room);
-    while (const size_t n = socket.receive(buffer.data(), room)) socket.send(buffer.data(), n);
+    size_t held = 0;
+    while (const size_t n = socket.receive(buffer.data() + held, room - held)) {
+      held += n;
+      const size_t whole = held / plan.size;
+      send_messages(socket, buffer.data(), whole);
+      held -= whole * plan.size;
+      std::memmove(buffer.data(), buffer.data() + whole * plan.size, held);
+    }
   });
   BareSocket socket(std::move(client_fd), epoll);
   std::vector<std::byte> out(room);
@@ -133,7 +145,7 @@ Outcome run_bare(const Plan& plan) {
   const Time start = clock.now();
   Time now = start;
   std::ranges::fill(sent_at, start);
-  socket.send(out.data(), plan.size * plan.depth);
+  send_messages(socket, out.data(), plan.depth);
   size_t partial = 0;
   while ((now - start).seconds() < plan.seconds) {
     const size_t n = socket.receive(in.data(), room);
@@ -146,7 +158,7 @@ Outcome run_bare(const Plan& plan) {
       outcome.latencies_ns.push_back(static_cast<uint32_t>((now - sent).ns));
       sent = now;
     }
-    if (whole > 0) socket.send(out.data(), whole * plan.size);
+    send_messages(socket, out.data(), whole);
   }
   outcome.elapsed = (now - start).seconds();
   outcome.cpu += cpu_seconds();
@@ -245,11 +257,11 @@ Outcome run_srpc(const Plan& plan) {
 
 int main(int argc, char** argv) {
   using namespace cairn::srpc;
-  if (argc != 6) die("usage: srpc_bench srpc|bare epoll|poll|auto SIZE DEPTH SECONDS");
+  if (argc != 6) die("usage: srpc_bench srpc|bare|batched epoll|poll|auto SIZE DEPTH SECONDS");
   const Plan plan{argv[1], argv[2], std::strtoul(argv[3], nullptr, 10), std::strtoul(argv[4], nullptr, 10),
                   std::atof(argv[5])};
   if (plan.size == 0 || plan.depth == 0) die("SIZE and DEPTH start at 1");
-  Outcome outcome = plan.side == "bare" ? run_bare(plan) : run_srpc(plan);
+  Outcome outcome = plan.side == "srpc" ? run_srpc(plan) : run_bare(plan);
   if (outcome.calls == 0) die("no call was answered");
   std::ranges::sort(outcome.latencies_ns);
   const auto percentile = [&](double p) {

@@ -8,7 +8,9 @@ namespace cairn::node {
 namespace {
 
 struct Machinery {
-  explicit Machinery(uint32_t index) : worker(make(index, rng, registry)) { worker.start("test-" + std::to_string(index)); }
+  explicit Machinery(uint32_t index) : worker(make(index, rng, registry)) {
+    worker.start("test-" + std::to_string(index));
+  }
   static std::unique_ptr<Reactor> make(uint32_t index, Rng& rng, Registry& registry) {
     auto reactor = Reactor::create(
         {.index = index, .mode = Mode::economy, .wake_cost = microseconds(20), .rng = rng, .registry = registry});
