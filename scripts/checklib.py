@@ -169,7 +169,7 @@ def parallel(commands, done=None):
 
 class Progress:
     """A line of `what: 12 of 300, 3 found, 4 min left` for checks that take minutes: rewritten in place on a terminal, one
-    every half minute elsewhere."""
+    every half minute elsewhere. What is found is said at once, so that the cure can begin."""
 
     def __init__(self, what, total):
         self._what, self._total, self._done, self._found = what, total, 0, 0
@@ -177,9 +177,11 @@ class Progress:
 
     def step(self, found):
         self._done += 1
-        self._found += found
+        self._found += len(found)
         now = time.monotonic()
         terminal = sys.stderr.isatty()
+        for finding in found if self._total > 1 else ():
+            print(f"\r  {str(finding):<70}" if terminal else f"  {finding}", file=sys.stderr, flush=True)
         if not terminal and now - self._said < 30:
             return
         self._said = now
