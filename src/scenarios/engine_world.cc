@@ -159,6 +159,7 @@ void EngineWorld::check_log_ends() {
 
 std::vector<uint64_t> EngineWorld::acknowledged() const {
   std::vector<uint64_t> last;
+  last.reserve(groups_.size());
   for (const auto& group : groups_) last.push_back(group->durable);
   return last;
 }
