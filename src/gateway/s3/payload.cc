@@ -130,7 +130,7 @@ S3Result<void> Payload::expect_checksum(std::string_view header, std::string_vie
 
 S3Result<void> Payload::choose_checks() {
   for (const auto& field : call_.request.headers()) {
-    if (!field.name.starts_with(kChecksumPrefix)) continue;
+    if (!wants_.checksum_headers || !field.name.starts_with(kChecksumPrefix)) continue;
     if (field.name == "x-amz-checksum-algorithm" || field.name == "x-amz-checksum-type" ||
         field.name == "x-amz-checksum-mode") {
       continue;
@@ -250,6 +250,11 @@ Task<S3Result<std::string>> Payload::read_text(size_t limit) {
   update(std::as_bytes(std::span(*text)));
   CO_TRY(finish());
   co_return *text;
+}
+
+Task<S3Result<std::string>> read_document(Call& call, size_t limit, Payload::Wants wants) {
+  CO_TRY(const auto payload, Payload::of_call(call, std::move(wants)));
+  co_return co_await payload->read_text(limit);
 }
 
 S3Result<void> Payload::finish() {
