@@ -105,6 +105,17 @@ class Listing(suite.NodeTest):
             self.assertEqual(page.findtext("EncodingType"), "url")
             self.assertEqual([unquoted(c, "Key") for c in page.iterfind("Contents")], [k for k in keys if "/" not in k])
             self.assertEqual([unquoted(c, "Prefix") for c in page.iterfind("CommonPrefixes")], ["p%/", "q+/", "é/"])
+        page = self.s3.ok("GET", self.bucket, query=[("versions", ""), ("encoding-type", "url"), ("delimiter", "%"), ("key-marker", "a+")]).xml
+        self.assertEqual((page.findtext("EncodingType"), unquoted(page, "Delimiter"), unquoted(page, "KeyMarker")), ("url", "%", "a+"))
+        self.assertEqual([unquoted(v, "Key") for v in page.iterfind("Version")], [k for k in keys if "%" not in k and k > "a+"])
+        self.assertEqual([unquoted(c, "Prefix") for c in page.iterfind("CommonPrefixes")], ["p%"])
+        for key in keys:
+            self.s3.ok("POST", self.bucket, key.encode(), query=[("uploads", "")])
+        page = self.s3.ok("GET", self.bucket, query=[("uploads", ""), ("encoding-type", "url"), ("prefix", "p%"), ("delimiter", "/")]).xml
+        self.assertEqual((page.findtext("EncodingType"), unquoted(page, "Prefix"), [unquoted(c, "Prefix") for c in page.iterfind("CommonPrefixes")]),
+                         ("url", "p%", ["p%/"]))
+        page = self.s3.ok("GET", self.bucket, query=[("uploads", ""), ("encoding-type", "url")]).xml
+        self.assertEqual([unquoted(u, "Key") for u in page.iterfind("Upload")], keys)
         page = self.s3.list_page(self.bucket, encoding_type="url", prefix="p%", delimiter="%", start_after="a+", max_keys=1)
         self.assertEqual((unquoted(page, "Prefix"), unquoted(page, "Delimiter"), unquoted(page, "StartAfter")), ("p%", "%", "a+"))
         self.assertEqual([unquoted(c, "Key") for c in self.s3.list_page(
