@@ -85,6 +85,10 @@ class Listing(suite.NodeTest):
             reply = self.s3.request("GET", self.bucket, query=[("list-type", "2"), ("max-keys", bad)])
             self.assert_code(reply, 400, "InvalidArgument")
         self.assert_code(self.s3.request("GET", self.bucket, query=[("list-type", "2"), ("continuation-token", "made up")]), 400, "InvalidArgument")
+        for query in ([("prefix", "x" * 4000)], [("marker", "x" * 4000)], [("list-type", "2"), ("start-after", "x" * 1025)],
+                      [("uploads", ""), ("key-marker", "x" * 4000)], [("versions", ""), ("key-marker", "x" * 4000)]):
+            self.assert_code(self.s3.request("GET", self.bucket, query=query), 400, "KeyTooLongError")
+        self.assertEqual(self.s3.list_page(self.bucket, prefix="x" * 1024).findtext("KeyCount"), "0")
 
     def test_token_survives_changes(self):
         self.put_all([f"k{i:03}" for i in range(0, 100, 2)])

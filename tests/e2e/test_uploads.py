@@ -92,6 +92,12 @@ class Uploads(suite.NodeTest):
         self.assert_hello("u", self.put_chunked("u", chunked([HELLO], [("x-amz-checksum-crc32", HELLO_CRC32)]), 11, "UNSIGNED-PAYLOAD"))
         self.assert_hello("n", self.put_chunked("n", chunked([HELLO]), 11, trailer=None))
 
+    def test_framing_that_nothing_announces_is_refused_p19(self):
+        body = chunked([HELLO], [("x-amz-checksum-crc32", HELLO_CRC32)])
+        for headers in ({"x-amz-trailer": "x-amz-checksum-crc32"}, {"x-amz-decoded-content-length": "11"}):
+            self.assert_code(self.s3.request("PUT", self.bucket, "k", body=body, headers=headers, payload_hash=s3.UNSIGNED), 400, "InvalidRequest")
+        self.assertEqual(self.s3.head(self.bucket, "k").status, 404)
+
     def test_other_content_encoding_is_kept(self):
         reply = self.s3.request("PUT", self.bucket, "gz", body=chunked([HELLO], [("x-amz-checksum-crc32", HELLO_CRC32)]), headers={
             "content-encoding": "gzip,aws-chunked", "x-amz-decoded-content-length": "11", "x-amz-trailer": "x-amz-checksum-crc32"},

@@ -273,6 +273,10 @@ TEST(Multipart, CompletesFromAnAwsChunkedDocument) {
     EXPECT_EQ(error_code(co_await call(fmt::format("{:x}\r\n{}", document.size(), document))), "IncompleteBody");
     EXPECT_EQ((co_await call(fmt::format("{:x}\r\n{}\r\n0\r\n\r\n", document.size(), document))).status, 200);
     EXPECT_EQ((co_await t->get("/bkt/big")).body, "x");
+    // Without any length, in HTTP's own chunks.
+    const auto r = co_await t->call(
+        {.method = "POST", .path = "/bkt/big", .query = "uploadId=" + id, .body = document, .chunked = true});
+    EXPECT_EQ(r.status, 200) << r.body;
   });
 }
 
