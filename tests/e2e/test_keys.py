@@ -111,6 +111,20 @@ class VirtualHosts(suite.NodeTest):
         self.assertEqual(self.ask("GET", f"/{self.bucket}", "s3.example.com").xml.tag, "ListBucketResult")
 
 
+    def test_the_target_s_host_is_the_one_that_must_be_signed(self):
+        """RFC 9112 section 3.2.2: the authority of an absolute target counts, not the Host field beside it. A signature for one bucket
+        must not open another."""
+        other = self.bucket + "-x"
+        self.s3.create_bucket(other)
+        self.s3.put(self.bucket, "k", b"mine")
+        self.s3.put(other, "k", b"not yours")
+        host, foreign = f"{self.bucket}.s3.example.com", f"{other}.s3.example.com"
+        target = "/k?" + self.s3.signer.presign("GET", host, "/k")
+        self.assertEqual(self.s3.send("GET", f"http://{host}{target}", {"host": "proxy"}).body, b"mine")
+        for authority, field in ((foreign, host), (foreign, foreign)):
+            self.assert_code(self.s3.send("GET", f"http://{authority}{target}", {"host": field}), 403, "SignatureDoesNotMatch")
+
+
 class MultiDelete(suite.NodeTest):
     def delete(self, body, **headers):
         import base64
