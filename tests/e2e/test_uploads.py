@@ -203,6 +203,24 @@ class Uploads(suite.NodeTest):
         self.s3.drop()
         self.assertEqual(self.s3.get(self.bucket, "k").body, b"before", "a refused upload replaced the object")
 
+    def test_trailers_that_end_with_a_line_feed_of_their_own(self):
+        """S3's documentation ends a trailing header with LF before the CRLF, and some widespread clients do so, too."""
+        trailer = f"x-amz-checksum-crc32:{HELLO_CRC32}"
+        self.assert_hello("u", self.put_chunked("u", f"b\r\nhello world\r\n0\r\n{trailer}\n\r\n\r\n".encode(), 11))
+        self.assert_hello("s", self.signed("s", [HELLO], [("x-amz-checksum-crc32", HELLO_CRC32)],
+                                           damage=lambda body: body.replace(trailer.encode(), trailer.encode() + b"\n")))
+        wrong = trailer.replace(HELLO_CRC32, "AAAAAA==")
+        self.assert_code(self.put_chunked("u", f"b\r\nhello world\r\n0\r\n{wrong}\n\r\n\r\n".encode(), 11), 400, "BadDigest")
+        # An empty object, sent by a client that doesn't know its own length.
+        target = f"/{self.bucket}/empty"
+        headers = self.s3.signer.headers("PUT", target, (), {
+            "host": self.s3.netloc, "transfer-encoding": "chunked", "content-encoding": "aws-chunked", "x-amz-decoded-content-length": "0",
+            "x-amz-trailer": "x-amz-checksum-crc32"}, UNSIGNED_TRAILER)
+        with raw.Connection(self.node.address) as connection:
+            connection.send(raw.head("PUT", target, headers) + chunked([b"0\r\nx-amz-checksum-crc32:AAAAAA==\n\r\n\r\n"]))
+            self.assertEqual(connection.response().status, 200)
+        self.assertEqual(self.s3.get(self.bucket, "empty").body, b"")
+
     def test_checksum_headers(self):
         sha = base64.b64encode(hashlib.sha256(HELLO).digest()).decode()
         good = {"x-amz-checksum-crc32": HELLO_CRC32, "x-amz-checksum-sha256": sha,
