@@ -69,7 +69,7 @@ struct ObjectInfo {
 // Conditions on the object that stands under the key, checked atomically with the change.
 struct WriteConditions {
   bool if_none_match_any = false;         // "If-None-Match: *" -> Errc::already_exists
-  std::optional<std::string> if_match{};  // an ETag; else Errc::condition_failed, or not_found when there is no object
+  std::optional<std::string> if_match{};  // an ETag or "*"; else Errc::condition_failed, or not_found if none is there
 };
 
 struct ListQuery {

@@ -12,7 +12,7 @@ Result<void> check(const WriteConditions& conditions, const std::optional<Object
   if (conditions.if_none_match_any && stored) return Error(Errc::already_exists, "key");
   if (!conditions.if_match) return {};
   if (!stored) return no_key();
-  if (stored->etag != *conditions.if_match) return Error(Errc::condition_failed, "key");
+  if (*conditions.if_match != "*" && stored->etag != *conditions.if_match) return Error(Errc::condition_failed, "key");
   return {};
 }
 

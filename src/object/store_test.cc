@@ -91,6 +91,8 @@ TEST_F(StoreTest, OverwritesAndRemoves) {
 TEST_F(StoreTest, WriteConditions) {
   const std::string old_etag = etag_of("old");
   EXPECT_EQ(must_put("key", "new", {.if_none_match_any = false, .if_match = old_etag}).code(), Errc::not_found);
+  EXPECT_EQ(must_put("key", "new", {.if_none_match_any = false, .if_match = "*"}).code(), Errc::not_found);
+  EXPECT_EQ(remove("key", {.if_none_match_any = false, .if_match = "*"}).code(), Errc::not_found);
   ASSERT_TRUE(must_put("key", "old", {.if_none_match_any = true, .if_match = {}}));
   EXPECT_EQ(must_put("key", "new", {.if_none_match_any = true, .if_match = {}}).code(), Errc::already_exists);
   EXPECT_EQ(must_put("key", "new", {.if_none_match_any = false, .if_match = "other"}).code(), Errc::condition_failed);
@@ -98,6 +100,10 @@ TEST_F(StoreTest, WriteConditions) {
   EXPECT_EQ(*body_of("key"), "old");
   ASSERT_TRUE(must_put("key", "new", {.if_none_match_any = false, .if_match = old_etag}));
   EXPECT_EQ(*body_of("key"), "new");
+  // "*": any object.
+  ASSERT_TRUE(must_put("key", "newer", {.if_none_match_any = false, .if_match = "*"}));
+  ASSERT_TRUE(remove("key", {.if_none_match_any = false, .if_match = "*"}));
+  EXPECT_EQ(body_of("key").code(), Errc::not_found);
 }
 
 TEST_F(StoreTest, ListsInOrder) {

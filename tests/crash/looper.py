@@ -9,6 +9,7 @@ space that a crash leaves behind would soon fill it; at the end everything is de
 
 import argparse
 import hashlib
+import json
 import http.client
 import os
 import pathlib
@@ -241,6 +242,14 @@ class Looper:
             client.delete(BUCKET, key)
         self.tidy()
         self.wait_space(free_at_start - 4 * MIB, "after everything was deleted")
+        self.wait_no_orphans()
+
+    def wait_no_orphans(self):
+        deadline = time.monotonic() + SPACE_SECONDS
+        while (report := json.loads(self.node.cli("--json", "check", "orphans").stdout))["orphans"]:
+            if time.monotonic() > deadline:
+                raise Violation(f"chunks that nothing refers to: {report}")
+            time.sleep(1)
 
     def wait_space(self, wanted, what):
         deadline = time.monotonic() + SPACE_SECONDS

@@ -117,6 +117,32 @@ def metadata_and_conditions():
     assert s3.get_object(Bucket=bucket, Key="meta", ResponseContentType="a/b")["ContentType"] == "a/b"
 
 
+def newer_features():
+    """Conditional deletes, whole-object checksums of multipart uploads, attributes, buckets by prefix."""
+    if version < (1, 40):
+        return
+    body = b"hello world"
+    crc = base64.b64encode(binascii.crc32(body).to_bytes(4, "big")).decode()
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="full", ChecksumAlgorithm="CRC32", ChecksumType="FULL_OBJECT")["UploadId"]
+    part = s3.upload_part(Bucket=bucket, Key="full", UploadId=upload, PartNumber=1, Body=body)
+    whole = {"Bucket": bucket, "Key": "full", "UploadId": upload, "ChecksumType": "FULL_OBJECT", "MpuObjectSize": len(body),
+             "MultipartUpload": {"Parts": [{"PartNumber": 1, "ETag": part["ETag"], "ChecksumCRC32": part["ChecksumCRC32"]}]}}
+    fails("BadDigest", 400, s3.complete_multipart_upload, ChecksumCRC32="AAAAAA==", **whole)
+    done = s3.complete_multipart_upload(ChecksumCRC32=crc, IfNoneMatch="*", **whole)
+    assert (done["ChecksumCRC32"], done["ChecksumType"]) == (crc, "FULL_OBJECT"), done
+    told = s3.get_object_attributes(Bucket=bucket, Key="full", ObjectAttributes=["ETag", "Checksum", "ObjectParts", "ObjectSize"])
+    assert (told["ETag"], told["ObjectSize"], told["Checksum"]["ChecksumCRC32"], told["ObjectParts"]["TotalPartsCount"]) == (
+        done["ETag"].strip('"'), len(body), crc, 1), told
+    assert s3.head_object(Bucket=bucket, Key="full", PartNumber=1)["PartsCount"] == 1
+    fails("PreconditionFailed", 412, s3.delete_object, Bucket=bucket, Key="full", IfMatch='"0"')
+    fails("PreconditionFailed", 412, s3.put_object, Bucket=bucket, Key="full", Body=b"", IfNoneMatch="*")
+    s3.delete_object(Bucket=bucket, Key="full", IfMatch="*")
+    fails("NoSuchKey", 404, s3.delete_object, Bucket=bucket, Key="full", IfMatch="*")
+    assert [b["Name"] for b in s3.list_buckets(Prefix=bucket)["Buckets"]] == [bucket]
+    assert s3.list_buckets(Prefix="no-such-prefix")["Buckets"] == []
+    fails("NotImplemented", 501, s3.create_multipart_upload, Bucket=bucket, Key="full", ServerSideEncryption="AES256")
+
+
 def errors():
     fails("NoSuchKey", 404, s3.get_object, Bucket=bucket, Key="missing")
     fails("404", 404, s3.head_object, Bucket=bucket, Key="missing")
@@ -159,7 +185,7 @@ def presigned():
     assert urllib.request.urlopen(url, timeout=30).read() == b"presigned"
 
 
-for step in (sizes_and_etags, transfers, checksums, metadata_and_conditions, errors, listings, presigned):
+for step in (sizes_and_etags, transfers, checksums, metadata_and_conditions, newer_features, errors, listings, presigned):
     print("  ", step.__name__, flush=True)
     step()
 print("ok")

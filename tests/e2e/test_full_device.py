@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A full device: writes get S3's error, reads and deletes work, deleting gives the space back, a restart works (P48, P49)."""
 
+import base64
 import concurrent.futures
 import hashlib
 import pathlib
@@ -74,6 +75,8 @@ class FullDevice(suite.NodeTest):
             list(pool.map(lambda k: self.s3.delete(self.bucket, k), keys))
 
     def test_fill_delete_and_go_on(self):
+        upload = self.s3.ok("POST", self.bucket, "parts", query=[("uploads", "")]).xml.findtext("UploadId")
+        self.s3.ok("PUT", self.bucket, "parts", query=[("partNumber", "1"), ("uploadId", upload)], body=payload.make("part", 4 * MIB))
         objects = self.fill("big", 4 * MIB)
         # Most of the device is for data: what a shard keeps for itself is bounded.
         self.assertGreater(len(objects) * 4, 512 * 0.5)
@@ -93,7 +96,15 @@ class FullDevice(suite.NodeTest):
         self.node.restart()
         self.s3 = type(self).s3 = self.node.s3()
         self.assert_readable(objects)
-        # Deleting always works and gives the space back.
+        # Deleting always works and gives the space back: an upload, many objects at once, one by one (P48).
+        self.assertEqual(self.s3.request("DELETE", self.bucket, "parts", query=[("uploadId", upload)]).status, 204)
+        some = [k for k in objects if k.startswith("mid")][:3]
+        document = ("<Delete>" + "".join(f"<Object><Key>{k}</Key></Object>" for k in some) + "</Delete>").encode()
+        gone = self.s3.request("POST", self.bucket, query=[("delete", "")], body=document,
+                               headers={"content-md5": base64.b64encode(hashlib.md5(document).digest()).decode()})
+        self.assertEqual([d.text for d in gone.xml.iterfind("Deleted/Key")], some, gone)
+        for key in some:
+            del objects[key]
         for key in [k for k in objects if k.startswith("big")][:8]:
             self.s3.delete(self.bucket, key)
             del objects[key]

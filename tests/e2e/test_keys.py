@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Keys are bytes: any spelling of the path that means the same key verifies and nothing is normalised (P22, P24)."""
 
+import hashlib
 import http.client
 import pathlib
 import sys
@@ -86,6 +87,44 @@ class Keys(suite.NodeTest):
             connection.close()
 
 
+class VirtualHosts(suite.NodeTest):
+    """Buckets named by the host; the rest of the path is the key, whatever is in it (P22)."""
+
+    settings = {"s3.domains": "s3.example.com"}
+    needs_process = True
+
+    def ask(self, method, path, host, body=b""):
+        headers = {"host": host, **({"content-length": str(len(body))} if body else {})}
+        signed = self.s3.signer.headers(method, s3.encode(urllib.parse.unquote_to_bytes(path)), (), headers, hashlib.sha256(body).hexdigest())
+        return self.s3.send(method, path, signed, body)
+
+    def test_every_key_p22(self):
+        for key in KEYS:
+            path, host = "/" + s3.encode(key), f"{self.bucket}.s3.example.com"
+            self.assertEqual(self.ask("PUT", path, host, key.encode()).status, 200, key)
+            self.assertEqual(self.s3.get(self.bucket, key).body, key.encode(), key)
+            for spelling in (host, host.upper(), host + ":80"):
+                self.assertEqual(self.ask("GET", path, spelling).body, key.encode(), (key, spelling))
+            presigned = path + "?" + self.s3.signer.presign("GET", host, path)
+            self.assertEqual(self.s3.send("GET", presigned, {"host": host}).body, key.encode(), key)
+            self.assertEqual(self.ask("DELETE", path, host).status, 204, key)
+        self.assertEqual(self.ask("GET", f"/{self.bucket}", "s3.example.com").xml.tag, "ListBucketResult")
+
+
+    def test_the_target_s_host_is_the_one_that_must_be_signed(self):
+        """RFC 9112 section 3.2.2: the authority of an absolute target counts, not the Host field beside it. A signature for one bucket
+        must not open another."""
+        other = self.bucket + "-x"
+        self.s3.create_bucket(other)
+        self.s3.put(self.bucket, "k", b"mine")
+        self.s3.put(other, "k", b"not yours")
+        host, foreign = f"{self.bucket}.s3.example.com", f"{other}.s3.example.com"
+        target = "/k?" + self.s3.signer.presign("GET", host, "/k")
+        self.assertEqual(self.s3.send("GET", f"http://{host}{target}", {"host": "proxy"}).body, b"mine")
+        for authority, field in ((foreign, host), (foreign, foreign)):
+            self.assert_code(self.s3.send("GET", f"http://{authority}{target}", {"host": field}), 403, "SignatureDoesNotMatch")
+
+
 class MultiDelete(suite.NodeTest):
     def delete(self, body, **headers):
         import base64
@@ -113,6 +152,31 @@ class MultiDelete(suite.NodeTest):
         self.assertEqual(self.s3.head(self.bucket, b"a\x10b").status, 200)
         for body in (b"<Delete></Delete>", b"<Delete>", b"", b"not xml", b"<Other/>", b"<Delete><Object></Object></Delete>"):
             self.assert_code(self.delete(body), 400, ["MalformedXML", "MissingRequestBodyError"])
+
+    def test_keys_are_taken_whole_p24(self):
+        """CDATA and comments split a text: what is deleted is all of it or nothing, never its first piece."""
+        for text, key in (("a<![CDATA[b]]>c", "abc"), ("a<!-- -->b", "ab"), ("<![CDATA[<&>]]>", "<&>"), ("a&#13;b", "a\rb")):
+            self.s3.put(self.bucket, "a", b"other")
+            self.s3.put(self.bucket, key, b"x")
+            self.assertEqual(self.delete(f"<Delete><Object><Key>{text}</Key></Object></Delete>".encode()).status, 200, text)
+            self.assertEqual(list(self.s3.list_keys(self.bucket)), ["a"], text)
+        for text in (b"a&#0;b", b"a\0b", b"a&b", b"a&unknown;", b"a\xff", b"a&#xD800;", b"a</Key></Object></Delete>a"):
+            self.assert_code(self.delete(b"<Delete><Object><Key>" + text + b"</Key></Object></Delete>"), 400, "MalformedXML")
+        self.assertEqual(list(self.s3.list_keys(self.bucket)), ["a"])
+
+    def test_conditions_and_failures_of_single_keys_p24(self):
+        for key in ("a", "b", "c"):
+            self.s3.put(self.bucket, key, key.encode())
+        etag = self.s3.head(self.bucket, "a").etag
+        items = (f"<Object><Key>a</Key><ETag>&quot;{etag}&quot;</ETag></Object><Object><Key>b</Key><ETag>0</ETag></Object>"
+                 f"<Object><Key>c</Key><VersionId>x</VersionId></Object><Object><Key>missing</Key></Object><Object><Key>{'x' * 1025}</Key></Object>")
+        reply = self.delete(f"<Delete><Quiet>true</Quiet>{items}</Delete>".encode())
+        self.assertEqual([(e.findtext("Key")[:3], e.findtext("Code")) for e in reply.xml.iterfind("Error")],
+                         [("b", "PreconditionFailed"), ("c", "InvalidArgument"), ("xxx", "KeyTooLongError")], reply)
+        self.assertEqual(list(reply.xml.iterfind("Deleted")), [])
+        self.assertEqual(list(self.s3.list_keys(self.bucket)), ["b", "c"])
+        self.assert_code(self.delete(b"<Delete><Object><Key>b</Key><Size>9</Size></Object></Delete>"), 501, "NotImplemented")
+        self.assertEqual(self.s3.head(self.bucket, "b").status, 200)
 
     def test_integrity_header_p20(self):
         import base64

@@ -85,6 +85,10 @@ class Listing(suite.NodeTest):
             reply = self.s3.request("GET", self.bucket, query=[("list-type", "2"), ("max-keys", bad)])
             self.assert_code(reply, 400, "InvalidArgument")
         self.assert_code(self.s3.request("GET", self.bucket, query=[("list-type", "2"), ("continuation-token", "made up")]), 400, "InvalidArgument")
+        for query in ([("prefix", "x" * 4000)], [("marker", "x" * 4000)], [("list-type", "2"), ("start-after", "x" * 1025)],
+                      [("uploads", ""), ("key-marker", "x" * 4000)], [("versions", ""), ("key-marker", "x" * 4000)]):
+            self.assert_code(self.s3.request("GET", self.bucket, query=query), 400, "KeyTooLongError")
+        self.assertEqual(self.s3.list_page(self.bucket, prefix="x" * 1024).findtext("KeyCount"), "0")
 
     def test_token_survives_changes(self):
         self.put_all([f"k{i:03}" for i in range(0, 100, 2)])
@@ -105,6 +109,17 @@ class Listing(suite.NodeTest):
             self.assertEqual(page.findtext("EncodingType"), "url")
             self.assertEqual([unquoted(c, "Key") for c in page.iterfind("Contents")], [k for k in keys if "/" not in k])
             self.assertEqual([unquoted(c, "Prefix") for c in page.iterfind("CommonPrefixes")], ["p%/", "q+/", "é/"])
+        page = self.s3.ok("GET", self.bucket, query=[("versions", ""), ("encoding-type", "url"), ("delimiter", "%"), ("key-marker", "a+")]).xml
+        self.assertEqual((page.findtext("EncodingType"), unquoted(page, "Delimiter"), unquoted(page, "KeyMarker")), ("url", "%", "a+"))
+        self.assertEqual([unquoted(v, "Key") for v in page.iterfind("Version")], [k for k in keys if "%" not in k and k > "a+"])
+        self.assertEqual([unquoted(c, "Prefix") for c in page.iterfind("CommonPrefixes")], ["p%"])
+        for key in keys:
+            self.s3.ok("POST", self.bucket, key.encode(), query=[("uploads", "")])
+        page = self.s3.ok("GET", self.bucket, query=[("uploads", ""), ("encoding-type", "url"), ("prefix", "p%"), ("delimiter", "/")]).xml
+        self.assertEqual((page.findtext("EncodingType"), unquoted(page, "Prefix"), [unquoted(c, "Prefix") for c in page.iterfind("CommonPrefixes")]),
+                         ("url", "p%", ["p%/"]))
+        page = self.s3.ok("GET", self.bucket, query=[("uploads", ""), ("encoding-type", "url")]).xml
+        self.assertEqual([unquoted(u, "Key") for u in page.iterfind("Upload")], keys)
         page = self.s3.list_page(self.bucket, encoding_type="url", prefix="p%", delimiter="%", start_after="a+", max_keys=1)
         self.assertEqual((unquoted(page, "Prefix"), unquoted(page, "Delimiter"), unquoted(page, "StartAfter")), ("p%", "%", "a+"))
         self.assertEqual([unquoted(c, "Key") for c in self.s3.list_page(

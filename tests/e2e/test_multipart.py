@@ -5,6 +5,7 @@ import concurrent.futures
 import hashlib
 import pathlib
 import sys
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from cairntest import payload, s3, suite  # noqa: E402
@@ -70,6 +71,44 @@ class Multipart(suite.NodeTest):
         # After all that the upload is still good.
         self.assertEqual(self.finish(upload, [(1, one), (3, three)]).status, 200)
         self.assertEqual(self.s3.get(self.bucket, "k").body, payload.make("a", 5 * MIB) + b"end")
+
+    def test_completions_at_once_p27(self):
+        upload = self.begin()
+        etags = [(1, self.part(upload, 1, payload.make("a", 5 * MIB)).etag), (2, self.part(upload, 2, b"end").etag)]
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            replies = list(pool.map(lambda _: self.finish(upload, etags), range(8)))
+        self.assertEqual({(r.status, r.xml.tag, r.xml.findtext("ETag")) for r in replies},
+                         {(200, "CompleteMultipartUploadResult", f'"{self.s3.head(self.bucket, "k").etag}"')})
+        self.assertEqual(self.s3.get(self.bucket, "k").body, payload.make("a", 5 * MIB) + b"end")
+
+    def test_abort_against_complete(self):
+        for number in range(20):
+            key = f"k{number}"
+            upload = self.begin(key)
+            etag = self.part(upload, 1, b"x", key=key).etag
+            with concurrent.futures.ThreadPoolExecutor(2) as pool:
+                aborted = pool.submit(self.s3.request, "DELETE", self.bucket, key, query=[("uploadId", upload)])
+                completed = pool.submit(self.finish, upload, [(1, etag)], key)
+            aborted, completed = aborted.result(), completed.result()
+            self.assertIn((aborted.status, completed.status), [(204, 404), (404, 200)], (aborted, completed))
+            self.assertEqual(self.s3.head(self.bucket, key).status, completed.status)
+
+    def test_abort_while_parts_arrive(self):
+        upload = self.begin()
+        began = threading.Event()
+
+        def send(number):
+            began.set()
+            return [self.part(upload, number * 100 + i, payload.make(f"{number} {i}", MIB)) for i in range(6)]
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            senders = [pool.submit(send, n) for n in range(1, 5)]
+            began.wait()
+            self.assertEqual(self.s3.request("DELETE", self.bucket, "k", query=[("uploadId", upload)]).status, 204)
+            for reply in (r for sender in senders for r in sender.result()):
+                self.assertIn((reply.status, reply.code), [(200, ""), (404, "NoSuchUpload")])
+        self.assert_code(self.s3.request("GET", self.bucket, "k", query=[("uploadId", upload)]), 404, "NoSuchUpload")
+        self.assertEqual(self.s3.request("DELETE", self.bucket).status, 204)
 
     def test_part_sent_again_replaces(self):
         upload = self.begin()

@@ -42,6 +42,39 @@ class Conditions(suite.NodeTest):
         self.assertEqual(self.s3.get(self.bucket, "k").body, b"second")
         self.assertEqual(self.s3.request("PUT", self.bucket, "k", body=b"third", headers={"if-match": f'"{second}"'}).status, 200)
 
+    def test_any_object_will_do(self):
+        """If-Match: * asks for an object, whichever."""
+        star = {"if-match": "*"}
+        for method in ("PUT", "DELETE"):
+            self.assert_code(self.s3.request(method, self.bucket, "k", headers=star), 404, "NoSuchKey")
+        self.s3.put(self.bucket, "k", b"old")
+        self.assertEqual(self.s3.request("PUT", self.bucket, "k", body=b"new", headers=star).status, 200)
+        self.assertEqual(self.s3.get(self.bucket, "k").body, b"new")
+        self.assertEqual(self.s3.request("DELETE", self.bucket, "k", headers=star).status, 204)
+        self.assertEqual(self.s3.head(self.bucket, "k").status, 404)
+
+    def test_writers_and_a_deleter_with_the_same_etag_p26(self):
+        for number in range(25):
+            match = {"if-match": f'"{self.s3.put(self.bucket, "k", b"round %d" % number).etag}"'}
+            barrier = threading.Barrier(6)
+
+            def change(worker):
+                barrier.wait()
+                if worker == 0:
+                    return self.s3.request("DELETE", self.bucket, "k", headers=match)
+                return self.s3.request("PUT", self.bucket, "k", body=b"%d by %d" % (number, worker), headers=match)
+
+            with concurrent.futures.ThreadPoolExecutor(6) as pool:
+                replies = list(pool.map(change, range(6)))
+            winners = [w for w, r in enumerate(replies) if r.status in (200, 204)]
+            self.assertEqual(len(winners), 1, [str(r)[:80] for r in replies])
+            for reply in replies:
+                if reply.status not in (200, 204):
+                    self.assertIn((reply.status, reply.code), [(412, "PreconditionFailed"), (409, "ConditionalRequestConflict"), (404, "NoSuchKey")])
+            left = self.s3.request("GET", self.bucket, "k")
+            self.assertEqual((left.status, left.body) if left.status == 200 else left.status,
+                             404 if winners == [0] else (200, b"%d by %d" % (number, winners[0])))
+
     def test_compare_and_swap_by_many(self):
         self.s3.put(self.bucket, "counter", b"0")
         done = []
@@ -327,6 +360,33 @@ class Buckets(suite.NodeTest):
     def test_location(self):
         reply = self.s3.ok("GET", self.bucket, query=[("location", "")])
         self.assertEqual((reply.xml.tag, (reply.xml.text or "").strip()), ("LocationConstraint", ""))
+
+
+class NeverAWrongAction(suite.NodeTest):
+    """What asks for more than there is must not do less in silence."""
+
+    def test_parameters_that_change_a_write(self):
+        self.s3.put(self.bucket, "k", b"precious")
+        for query in ([("partNumber", "1")], [("versionId", "x")], [("renameObject", "")], [("uploadId", "")], [("uploadId", "x"), ("partNumber", "1")],
+                      [("acl", "")], [("tagging", "")], [("acl", ""), ("tagging", "")]):
+            reply = self.s3.request("PUT", self.bucket, "k", query=query, body=b"overwritten")
+            self.assertIn(reply.status, (400, 404, 501), (query, reply))
+            self.assertEqual(self.s3.get(self.bucket, "k").body, b"precious", query)
+
+    def test_headers_that_ask_for_more(self):
+        for name, value in (("x-amz-server-side-encryption", "AES256"), ("x-amz-acl", "public-read"), ("x-amz-grant-read", "id=x"), ("x-amz-tagging", "a=b"),
+                            ("x-amz-object-lock-mode", "COMPLIANCE")):
+            for method, query in (("PUT", []), ("POST", [("uploads", "")])):
+                self.assert_code(self.s3.request(method, self.bucket, "k", query=query, headers={name: value}), 501, "NotImplemented")
+        self.s3.put(self.bucket, "k", b"x")
+        self.assert_code(self.s3.request("DELETE", self.bucket, "k", headers={"x-amz-if-match-size": "2"}), 501, "NotImplemented")
+        self.assertEqual(self.s3.head(self.bucket, "k").status, 200)
+        self.assert_code(self.s3.request("PUT", "public-bucket", headers={"x-amz-acl": "public-read"}), 501, "NotImplemented")
+
+    def test_a_path_without_a_bucket(self):
+        for path in (f"//{self.bucket}/k", "//", f"/%2F{self.bucket}"):
+            headers = self.s3.signer.headers("GET", urllib.parse.unquote(path), (), {"host": self.s3.netloc}, s3.EMPTY_SHA256)
+            self.assert_code(self.s3.send("GET", path, headers), 400, "InvalidURI")
 
 
 class Metadata(suite.NodeTest):

@@ -92,6 +92,12 @@ class Uploads(suite.NodeTest):
         self.assert_hello("u", self.put_chunked("u", chunked([HELLO], [("x-amz-checksum-crc32", HELLO_CRC32)]), 11, "UNSIGNED-PAYLOAD"))
         self.assert_hello("n", self.put_chunked("n", chunked([HELLO]), 11, trailer=None))
 
+    def test_framing_that_nothing_announces_is_refused_p19(self):
+        body = chunked([HELLO], [("x-amz-checksum-crc32", HELLO_CRC32)])
+        for headers in ({"x-amz-trailer": "x-amz-checksum-crc32"}, {"x-amz-decoded-content-length": "11"}):
+            self.assert_code(self.s3.request("PUT", self.bucket, "k", body=body, headers=headers, payload_hash=s3.UNSIGNED), 400, "InvalidRequest")
+        self.assertEqual(self.s3.head(self.bucket, "k").status, 404)
+
     def test_other_content_encoding_is_kept(self):
         reply = self.s3.request("PUT", self.bucket, "gz", body=chunked([HELLO], [("x-amz-checksum-crc32", HELLO_CRC32)]), headers={
             "content-encoding": "gzip,aws-chunked", "x-amz-decoded-content-length": "11", "x-amz-trailer": "x-amz-checksum-crc32"},
@@ -171,6 +177,12 @@ class Uploads(suite.NodeTest):
                 token = {"continuation_token": page.findtext("NextContinuationToken")}
             self.assertEqual(seen, ["dir/", "dir/x"], size)
         self.assertEqual(self.s3.get(self.bucket, "dir").body, b"an object of the same name")
+        # A rename is a copy of each key and a delete: the marker and its children move, the object of the same name stays.
+        for key in list(self.s3.list_keys(self.bucket, prefix="dir/")):
+            self.s3.copy(self.bucket, "new/" + key.removeprefix("dir/"), self.bucket, key)
+            self.s3.delete(self.bucket, key)
+        self.assertEqual(list(self.s3.list_keys(self.bucket)), ["dir", "new/", "new/x"])
+        self.assertEqual((self.s3.get(self.bucket, "new/").body, self.s3.get(self.bucket, "new/x").body), (b"", b"1"))
 
     # -- P21: trailers and checksums
 
@@ -180,10 +192,34 @@ class Uploads(suite.NodeTest):
         self.assert_code(self.put_chunked("k", chunked([HELLO], [("x-amz-checksum-crc32", wrong)]), 11), 400, "BadDigest")
         self.assert_code(self.put_chunked("k", chunked([b"hello worle"], [("x-amz-checksum-crc32", HELLO_CRC32)]), 11), 400, "BadDigest")
         self.assert_code(self.put_chunked("k", chunked([HELLO]), 11), 400, ["MalformedTrailerError", "InvalidRequest"])
+        self.assert_code(self.put_chunked("k", chunked([HELLO], [("x-amz-checksum-crc32", HELLO_CRC32), ("x-amz-meta-a", "1")]), 11), 400,
+                         ["MalformedTrailerError", "InvalidRequest"])
+        self.assert_code(self.put_chunked("k", chunked([HELLO], [("x-amz-checksum-crc32", HELLO_CRC32.rstrip("="))]), 11), 400,
+                         ["MalformedTrailerError", "InvalidRequest"])
+        self.assert_code(self.put_chunked("k", chunked([HELLO], [("x-amz-checksum-crc32", HELLO_CRC32)]), 11, **{"x-amz-checksum-crc32": HELLO_CRC32}), 400,
+                         "InvalidRequest")
         self.assert_code(self.signed("k", [HELLO], [("x-amz-checksum-crc32", HELLO_CRC32)], sign_trailer=False), 403,
                          ["SignatureDoesNotMatch", "AccessDenied"])
         self.s3.drop()
         self.assertEqual(self.s3.get(self.bucket, "k").body, b"before", "a refused upload replaced the object")
+
+    def test_trailers_that_end_with_a_line_feed_of_their_own(self):
+        """S3's documentation ends a trailing header with LF before the CRLF, and some widespread clients do so, too."""
+        trailer = f"x-amz-checksum-crc32:{HELLO_CRC32}"
+        self.assert_hello("u", self.put_chunked("u", f"b\r\nhello world\r\n0\r\n{trailer}\n\r\n\r\n".encode(), 11))
+        self.assert_hello("s", self.signed("s", [HELLO], [("x-amz-checksum-crc32", HELLO_CRC32)],
+                                           damage=lambda body: body.replace(trailer.encode(), trailer.encode() + b"\n")))
+        wrong = trailer.replace(HELLO_CRC32, "AAAAAA==")
+        self.assert_code(self.put_chunked("u", f"b\r\nhello world\r\n0\r\n{wrong}\n\r\n\r\n".encode(), 11), 400, "BadDigest")
+        # An empty object, sent by a client that doesn't know its own length.
+        target = f"/{self.bucket}/empty"
+        headers = self.s3.signer.headers("PUT", target, (), {
+            "host": self.s3.netloc, "transfer-encoding": "chunked", "content-encoding": "aws-chunked", "x-amz-decoded-content-length": "0",
+            "x-amz-trailer": "x-amz-checksum-crc32"}, UNSIGNED_TRAILER)
+        with raw.Connection(self.node.address) as connection:
+            connection.send(raw.head("PUT", target, headers) + chunked([b"0\r\nx-amz-checksum-crc32:AAAAAA==\n\r\n\r\n"]))
+            self.assertEqual(connection.response().status, 200)
+        self.assertEqual(self.s3.get(self.bucket, "empty").body, b"")
 
     def test_checksum_headers(self):
         sha = base64.b64encode(hashlib.sha256(HELLO).digest()).decode()
@@ -205,7 +241,58 @@ class Uploads(suite.NodeTest):
                          "XAmzContentSHA256Mismatch")
         self.assertEqual(self.s3.head(self.bucket, "bad").status, 404)
 
+    def test_documents_in_aws_chunks(self):
+        """DeleteObjects and CompleteMultipartUpload from clients that stream everything."""
+
+        def post(key, query, document, trailers):
+            return self.s3.request("POST", self.bucket, key, query=query, body=chunked([document], trailers), payload_hash=UNSIGNED_TRAILER, headers={
+                "content-encoding": "aws-chunked", "x-amz-decoded-content-length": str(len(document)),
+                **({"x-amz-trailer": trailers[0][0]} if trailers else {})})
+
+        def crc(data):
+            return [("x-amz-checksum-crc32", base64.b64encode(binascii.crc32(data).to_bytes(4, "big")).decode())]
+
+        upload = self.s3.ok("POST", self.bucket, "m", query=[("uploads", "")]).xml.findtext("UploadId")
+        etag = self.s3.ok("PUT", self.bucket, "m", query=[("partNumber", "1"), ("uploadId", upload)], body=HELLO).etag
+        reply = post("m", [("uploadId", upload)], s3.complete_xml([(1, etag)]), [])
+        self.assertEqual(reply.status, 200, reply)
+        self.assertEqual(self.s3.get(self.bucket, "m").body, HELLO)
+        document = b"<Delete><Object><Key>m</Key></Object></Delete>"
+        self.assert_code(post(None, [("delete", "")], document, crc(b"other")), 400, "BadDigest")
+        self.assert_code(post(None, [("delete", "")], document, []), 400, "MissingContentMD5")
+        self.assertEqual(self.s3.head(self.bucket, "m").status, 200)
+        self.assertEqual(post(None, [("delete", "")], document, crc(document)).status, 200)
+        self.assertEqual(self.s3.head(self.bucket, "m").status, 404)
+
     # -- plain HTTP
+
+    def test_expectations_in_odd_orders(self):
+        """A body sent without waiting, nothing to send, an expectation of a GET; the connection stays good."""
+        target = f"/{self.bucket}/odd"
+        signed = lambda method, length: self.s3.signer.headers(  # noqa: E731
+            method, target, (), {"host": self.s3.netloc, "content-length": str(length), "expect": "100-continue"}, s3.UNSIGNED)
+        with raw.Connection(self.node.address) as connection:
+            for _ in range(2):
+                connection.send(raw.head("PUT", target, signed("PUT", 11)) + HELLO)
+                self.assertEqual(connection.response().status, 200)
+                connection.send(raw.head("GET", target, signed("GET", 0)))
+                self.assertEqual(connection.response().body, HELLO)
+                connection.send(raw.head("PUT", target, signed("PUT", 0)))
+                self.assertEqual(connection.response().status, 200)
+
+    def test_refused_bodies_do_not_spoil_the_connection(self):
+        """An error that was answered before the body was read: what follows is the next request, not the rest of that body."""
+        target = f"/{self.bucket}/k"
+        good = raw.head("PUT", target, self.s3.signer.headers("PUT", target, (), {"host": self.s3.netloc, "content-length": "11"}, s3.UNSIGNED)) + HELLO
+        decoy = raw.head("DELETE", target, self.s3.signer.headers("DELETE", target, (), {"host": self.s3.netloc}, s3.EMPTY_SHA256))
+        for length in (len(decoy), 4096, 60_000):
+            body = decoy.ljust(length, b"x")
+            bad = raw.head("PUT", "/no-such-bucket/k", self.s3.signer.headers(
+                "PUT", "/no-such-bucket/k", (), {"host": self.s3.netloc, "content-length": str(len(body))}, s3.UNSIGNED)) + body
+            with raw.Connection(self.node.address) as connection:
+                connection.send(good + bad + good)
+                self.assertEqual([connection.response().status for _ in range(3)], [200, 404, 200], length)
+            self.assertEqual(self.s3.get(self.bucket, "k").body, HELLO)
 
     def test_expect_continue(self):
         target = f"/{self.bucket}/expect"

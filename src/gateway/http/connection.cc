@@ -124,9 +124,7 @@ Task<Connection::Outcome> Connection::answer_bad_head(int status, std::string_vi
                  .date = server_.date_->now(),
                  .skip_bytes = 0,
                  .stopping = true});
-  writer.set_status(status);
-  writer.set_header("Content-Type", "text/plain; charset=utf-8");
-  (void)co_await writer.send(std::string(reason) + "\n");
+  co_await server_.handler_.refuse(status, reason, writer);
   LOG(debug, "http: {} answered {}: {}", peer_, status, reason);
   co_return Outcome{.reason = why, .linger = writer.complete()};
 }

@@ -100,6 +100,7 @@ void write_parts(XmlWriter& xml, const object::ObjectInfo& info, const PartsPage
 
 Answer get_attributes(Call& call) {
   CO_TRY(check_key(call.key));
+  CO_TRY(check_version_id(parameter(call.query, "versionId")));
   CO_TRY(const auto wanted, wanted_attributes(call.request.headers()));
   CO_TRY(const auto page, page_of(call.request.headers()));
   const auto info = co_await call.store().head(call.bucket, call.key, call.context());

@@ -36,7 +36,8 @@ Answer Authenticator::authenticate(Call& call) {
   AuthRequest request{call.request.head().method_text, call.request.path(), call.request.query(), {}};
   for (const auto& field : call.request.headers()) {
     names.push_back(lower(field.name));
-    request.headers.emplace_back(names.back(), field.value);
+    // The host that the bucket was taken from: an absolute target's, whatever the field beside it says.
+    request.headers.emplace_back(names.back(), names.back() == "host" ? call.request.host() : field.value);
   }
   CO_TRY(auto authorization, parse_authorization(request));
   if (!authorization) co_return S3Error(Code::AccessDenied, "Anonymous access is not allowed: sign the request.");

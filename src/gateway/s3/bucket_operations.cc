@@ -2,6 +2,8 @@
 
 #include "gateway/s3/list_parameters.h"
 #include "gateway/s3/names.h"
+#include "gateway/s3/payload.h"
+#include "gateway/s3/put_operations.h"
 #include "gateway/s3/xml_request.h"
 #include "gateway/s3/xml_response.h"
 
@@ -13,14 +15,26 @@ constexpr size_t kMaxConfigurationBody = 64 * 1024;
 }  // namespace
 
 Answer list_buckets(Call& call) {
-  auto buckets = co_await call.store().list_buckets(call.context());
-  if (!buckets) co_return to_s3_error(buckets.error());
-  co_return co_await send_xml(call, render_buckets(call.owner(), *buckets));
+  BucketsView view{.owner = call.owner(), .prefix = std::string(parameter(call.query, "prefix"))};
+  const std::string_view after = parameter(call.query, "continuation-token");
+  CO_TRY(const size_t limit, parse_count(call.query, "max-buckets", SIZE_MAX));
+  auto all = co_await call.store().list_buckets(call.context());
+  if (!all) co_return to_s3_error(all.error());
+  for (object::BucketInfo& bucket : *all) {
+    if (bucket.name <= after || !bucket.name.starts_with(view.prefix)) continue;
+    if (view.buckets.size() == limit) {
+      if (limit > 0) view.next_token = view.buckets.back().name;
+      break;
+    }
+    view.buckets.push_back(std::move(bucket));
+  }
+  co_return co_await send_xml(call, render_buckets(view));
 }
 
 Answer create_bucket(Call& call) {
   CO_TRY(check_bucket_name(call.bucket));
-  CO_TRY(auto body, co_await read_small_body(call, kMaxConfigurationBody, false));
+  CO_TRY(check_unsupported_headers(call.request.headers()));
+  CO_TRY(auto body, co_await read_document(call, kMaxConfigurationBody, {.etag = false}));
   // Any region's name is taken: there is one place here, and clients insist on sending the one they are configured for.
   CO_TRY(parse_create_bucket(body));
   if (call.request.headers().value("x-amz-bucket-object-lock-enabled") == "true") {

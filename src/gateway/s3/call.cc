@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
-#include "base/base64.h"
-#include "base/hex.h"
-#include "gateway/s3/checksum.h"
-
 namespace cairn::s3 {
 namespace {
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return out;
+}
 
 // "bucket" of "bucket.domain[:port]", or none when the host is no name below a domain of ours.
 std::optional<std::string_view> bucket_of_host(std::string_view host, const std::vector<std::string>& domains) {
@@ -22,33 +24,6 @@ std::optional<std::string_view> bucket_of_host(std::string_view host, const std:
   return std::nullopt;
 }
 
-S3Result<void> check_digests(const Call& call, std::string_view body, bool digest_required) {
-  const http::Headers& headers = call.request.headers();
-  const auto bytes = std::as_bytes(std::span(body));
-  bool found = false;
-  if (const auto md5 = headers.get("content-md5")) {
-    found = true;
-    const auto sent = from_base64(*md5);
-    if (!sent || sent->size() != 16) return Code::InvalidDigest;
-    Digest digest(DigestKind::md5);
-    digest.update(bytes);
-    if (digest.finish() != *sent) return Code::BadDigest;
-  }
-  for (const ChecksumInfo& info : all_checksums()) {
-    const auto sent = headers.get(info.header);
-    if (!sent) continue;
-    found = true;
-    if (!is_checksum_value(info.kind, *sent)) {
-      return S3Error(Code::InvalidRequest, "Value for " + std::string(info.header) + " header is invalid.");
-    }
-    const auto stream = ChecksumStream::create(info.kind);
-    stream->update(bytes);
-    if (stream->finish() != *sent) return Code::BadDigest;
-  }
-  if (digest_required && !found) return Code::MissingContentMD5;
-  return {};
-}
-
 }  // namespace
 
 S3Result<void> address_of(Call& call) {
@@ -59,13 +34,17 @@ S3Result<void> address_of(Call& call) {
   std::string_view rest = *path;
   if (rest.starts_with('/')) rest.remove_prefix(1);
   if (const auto bucket = bucket_of_host(call.request.host(), call.environment.settings.domains)) {
-    call.bucket = *bucket;
+    call.bucket = lower(*bucket);
     call.key = rest;
     return {};
   }
   const size_t slash = rest.find('/');
   call.bucket = rest.substr(0, slash);
   call.key = slash == std::string_view::npos ? std::string_view() : rest.substr(slash + 1);
+  // "//bucket/key", of an endpoint configured with a slash too many, is no request to the service.
+  if (call.bucket.empty() && slash != std::string_view::npos) {
+    return S3Error(Code::InvalidURI, "The path names no bucket: it begins with two slashes.");
+  }
   return {};
 }
 
@@ -120,21 +99,6 @@ Answer send_nothing(Call& call, int status) {
     (void)co_await call.response.send(std::string());
   }
   co_return S3Result<void>();
-}
-
-Task<S3Result<std::string>> read_small_body(Call& call, size_t limit, bool digest_required) {
-  const std::string& hash = call.authorization.payload_hash;
-  if (hash.starts_with("STREAMING-")) {
-    co_return S3Error(Code::NotImplemented, "This request takes a body of one piece only, not aws-chunked.");
-  }
-  auto body = co_await call.request.read_all(limit);
-  if (!body) {
-    if (body.code() == Errc::too_large) co_return Code::MaxMessageLengthExceeded;
-    co_return Code::IncompleteBody;
-  }
-  if (hash != "UNSIGNED-PAYLOAD" && to_hex(sha256(*body)) != hash) co_return Code::XAmzContentSHA256Mismatch;
-  CO_TRY(check_digests(call, *body, digest_required));
-  co_return *std::move(body);
 }
 
 }  // namespace cairn::s3

@@ -74,8 +74,4 @@ S3Error to_s3_error(const Error& error);
 Answer send_xml(Call& call, std::string body, int status = 200);
 Answer send_nothing(Call& call, int status = 204);
 
-// The whole of a small body, held against x-amz-content-sha256, Content-MD5 and x-amz-checksum-*. With
-// `digest_required` one of the latter two must be there (MissingContentMD5).
-Task<S3Result<std::string>> read_small_body(Call& call, size_t limit, bool digest_required);
-
 }  // namespace cairn::s3

@@ -82,6 +82,12 @@ S3Result<bool> replaces_metadata(const Call& call) {
   return S3Error(Code::InvalidArgument, "Unknown metadata directive.");
 }
 
+// What else than metadata makes a copy of an object onto itself worth while.
+bool changes_something_else(const http::Headers& headers) {
+  return headers.has("x-amz-storage-class") || headers.has("x-amz-checksum-algorithm") ||
+         headers.has("x-amz-website-redirect-location");
+}
+
 // A copy under way, and what it will answer.
 struct Copying {
   Call& call;
@@ -117,7 +123,8 @@ Answer copy_object(Call& call) {
     CO_TRY(commit.attributes, attributes_of(call.request.headers()));
   }
   CO_TRY(auto from, co_await open_source(call, false));
-  if (!replace && from.source.bucket == call.bucket && from.source.key == call.key) {
+  if (!replace && !changes_something_else(call.request.headers()) && from.source.bucket == call.bucket &&
+      from.source.key == call.key) {
     co_return S3Error(Code::InvalidRequest,
                       "This copy request is illegal because it is trying to copy an object to itself without changing "
                       "the object's metadata, storage class, website redirect location or encryption attributes.");

@@ -3,6 +3,8 @@
 #include "gateway/s3/conditions.h"
 #include "gateway/s3/list_parameters.h"
 #include "gateway/s3/names.h"
+#include "gateway/s3/payload.h"
+#include "gateway/s3/put_operations.h"
 #include "gateway/s3/xml_request.h"
 #include "gateway/s3/xml_response.h"
 #include "reactor/scope.h"
@@ -12,11 +14,6 @@ namespace {
 
 // How many deletes of one request run at once: enough to share journal writes, few enough to leave room for others.
 constexpr size_t kParallelDeletes = 32;
-
-S3Result<void> check_version(std::string_view version_id) {
-  if (version_id.empty() || version_id == "null") return {};
-  return S3Error(Code::InvalidArgument, "Invalid version id specified");
-}
 
 // State of one DeleteObjects, shared by its workers.
 struct Batch {
@@ -30,7 +27,11 @@ Task<void> delete_one(Batch& batch, size_t index) {
   const DeleteBody::Item& item = batch.items[index];
   DeleteOutcome& outcome = batch.outcomes[index];
   outcome.key = item.key;
-  if (auto version = check_version(item.version_id.value_or("")); !version) {
+  if (auto key = check_key(item.key); !key) {
+    outcome.error = key.error();
+    co_return;
+  }
+  if (auto version = check_version_id(item.version_id.value_or("")); !version) {
     outcome.error = version.error();
     co_return;
   }
@@ -51,7 +52,8 @@ Task<void> delete_next(Batch* batch) {
 
 Answer delete_object(Call& call) {
   CO_TRY(check_key(call.key));
-  CO_TRY(check_version(parameter(call.query, "versionId")));
+  CO_TRY(check_version_id(parameter(call.query, "versionId")));
+  CO_TRY(check_unsupported_headers(call.request.headers()));
   CO_TRY(auto conditions, write_conditions(call.request.headers()));
   auto removed = co_await call.store().remove(call.bucket, call.key, std::move(conditions), call.context());
   if (!removed) co_return to_s3_error(removed.error());
@@ -59,7 +61,7 @@ Answer delete_object(Call& call) {
 }
 
 Answer delete_objects(Call& call) {
-  CO_TRY(auto body, co_await read_small_body(call, kMaxXmlBody, true));
+  CO_TRY(auto body, co_await read_document(call, kMaxXmlBody, {.etag = false, .needs_integrity = true}));
   CO_TRY(auto request, parse_delete(body));
   auto bucket = co_await call.store().head_bucket(call.bucket, call.context());
   if (!bucket) co_return to_s3_error(bucket.error());

@@ -13,12 +13,6 @@
 namespace cairn::s3 {
 namespace {
 
-S3Result<void> check_version(const Call& call) {
-  const std::string_view id = parameter(call.query, "versionId");
-  if (id.empty() || id == "null") return {};
-  return S3Error(Code::InvalidArgument, "Invalid version id specified");
-}
-
 // 304, 412 or 416, with what RFC 9110 wants beside them.
 Answer answer_refusal(Call& call, const Selection& selection) {
   if (selection.not_modified()) {
@@ -38,7 +32,7 @@ Answer answer_refusal(Call& call, const Selection& selection) {
 
 Answer get_object(Call& call) {
   CO_TRY(check_key(call.key));
-  CO_TRY(check_version(call));
+  CO_TRY(check_version_id(parameter(call.query, "versionId")));
   CO_TRY(const auto part, part_number_of(call.query));
   Selection selection(call.request.headers(), part);
   auto opened = co_await call.store().open(call.bucket, call.key, &selection, stream_context(call));
@@ -76,7 +70,7 @@ Answer get_object(Call& call) {
 
 Answer head_object(Call& call) {
   CO_TRY(check_key(call.key));
-  CO_TRY(check_version(call));
+  CO_TRY(check_version_id(parameter(call.query, "versionId")));
   CO_TRY(const auto part, part_number_of(call.query));
   const auto info = co_await call.store().head(call.bucket, call.key, call.context());
   if (!info) co_return to_s3_error(info.error());

@@ -267,5 +267,72 @@ TEST(Authentication, IsAskedOfEverybody) {
   });
 }
 
+// Whatever went wrong, and however early: an answer can be named to whoever looks for its cause.
+TEST(Answers, AllHaveAnIdAndADate) {
+  GatewayRig rig;
+  rig.tell([](GatewayRig* t) -> Task<void> {
+    co_await make_object(t, "k", "x");
+    const struct {
+      std::string bytes;
+      int status;
+      const char* code;
+    } cases[] = {
+        {"GET / HTTP/1.1\r\n\r\n", 400, "InvalidRequest"},
+        {"GET / HTTP/1.1\nHost: h\n\n", 400, "InvalidRequest"},
+        {"GET /" + std::string(9000, 'a') + " HTTP/1.1\r\nHost: h\r\n\r\n", 414, "InvalidURI"},
+        {"GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'a') + "\r\n\r\n", 431,
+         "RequestHeaderSectionTooLarge"},
+        {"GET / HTTP/2.0\r\nHost: h\r\n\r\n", 505, "InvalidRequest"},
+        {"PUT / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip\r\n\r\n", 501, "NotImplemented"},
+        {"GET / HTTP/1.1\r\nHost: h\r\nExpect: more\r\n\r\n", 417, "InvalidRequest"},
+        {"GET /bkt/k HTTP/1.1\r\nHost: h\r\n\r\n", 403, "AccessDenied"},
+        {"OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n", 403, "AccessDenied"},
+        {"BREW /bkt/k HTTP/1.1\r\nHost: h\r\n\r\n", 403, "AccessDenied"},
+        {t->signed_bytes({.method = "BREW", .path = "/bkt/k"}), 405, "MethodNotAllowed"},
+        {t->signed_bytes({.path = "/bkt/none"}), 404, "NoSuchKey"},
+        {t->signed_bytes({.path = "//bkt/k"}), 400, "InvalidURI"},
+        {t->signed_bytes({.path = "/bkt/k"}), 200, ""},
+        {t->signed_bytes({.method = "DELETE", .path = "/bkt/k"}), 204, ""},
+    };
+    for (const auto& c : cases) {
+      const auto r = co_await t->send_raw(c.bytes);
+      EXPECT_EQ(r.status, c.status) << c.bytes.substr(0, 40);
+      EXPECT_EQ(error_code(r), c.code) << r.body;
+      EXPECT_EQ(r.header("x-amz-request-id").size(), 16u) << c.bytes.substr(0, 40);
+      EXPECT_NE(r.header("date"), "");
+      EXPECT_EQ(r.header("server"), "Cairn");
+      if (*c.code != '\0') EXPECT_EQ(xml_text(r.body, "RequestId"), r.header("x-amz-request-id"));
+    }
+  });
+  EXPECT_EQ(rig.http.registry.counter("s3_requests_refused_total", "").value(), 12u);
+}
+
+TEST(VirtualHosts, NameBucketsInAnyCase) {
+  GatewayRig rig({.domains = {"s3.example.com"}});
+  rig.tell([](GatewayRig* t) -> Task<void> {
+    co_await make_object(t, "k", "x");
+    for (const char* host : {"bkt.s3.example.com", "BKT.S3.Example.com:80"}) {
+      EXPECT_EQ((co_await t->call({.path = "/k", .host = host})).body, "x") << host;
+    }
+    EXPECT_EQ((co_await t->call({.path = "/bkt/k", .host = "s3.example.com"})).body, "x");
+  });
+}
+
+TEST(ListBuckets, TakesAPrefixAndPages) {
+  GatewayRig rig;
+  rig.tell([](GatewayRig* t) -> Task<void> {
+    for (const std::string name : {"aaa", "bb-1", "bb-2", "ccc"}) {
+      (void)co_await t->call({.method = "PUT", .path = "/" + name});
+    }
+    auto r = co_await t->call({.path = "/", .query = "max-buckets=1&prefix=bb"});
+    EXPECT_EQ(xml_texts(r.body, "Name"), std::vector<std::string>{"bb-1"});
+    const std::string token = xml_text(r.body, "ContinuationToken");
+    r = co_await t->call({.path = "/", .query = "continuation-token=" + token + "&max-buckets=1&prefix=bb"});
+    EXPECT_EQ(xml_texts(r.body, "Name"), std::vector<std::string>{"bb-2"});
+    EXPECT_EQ(xml_text(r.body, "ContinuationToken"), "");
+    EXPECT_EQ(error_code(co_await t->call({.path = "/", .query = "max-buckets=x"})), "InvalidArgument");
+  });
+}
+
 }  // namespace
 }  // namespace cairn::s3

@@ -68,6 +68,24 @@ Function function_of(Operation operation) {
   return nullptr;
 }
 
+// S3's word for what the HTTP layer refuses.
+Code code_of_status(int status) {
+  switch (status) {
+    case 408:
+      return Code::RequestTimeout;
+    case 414:
+      return Code::InvalidURI;
+    case 431:
+      return Code::RequestHeaderSectionTooLarge;
+    case 501:
+      return Code::NotImplemented;
+    case 503:
+      return Code::SlowDown;
+    default:
+      return Code::InvalidRequest;
+  }
+}
+
 Task<void> answer_error(Call& call, const S3Error& error) {
   LOG(debug, "s3: {} {} {}: {}: {}", call.request_id, call.request.head().method_text, call.resource(), error.name(),
       error.message());
@@ -87,7 +105,7 @@ Handler::Handler(const Context& context, Settings settings)
     : settings_(std::move(settings)),
       environment_{context.loop, context.wall_clock, context.store, settings_},
       refused_(context.registry.counter("s3_requests_refused_total",
-                                        "Requests that name no operation or aren't authenticated")) {
+                                        "Requests that are malformed, name no operation or aren't authenticated")) {
   for (size_t i = 0; i < kOperations; ++i) {
     const std::string label = fmt::format("operation=\"{}\"", operation_name(static_cast<Operation>(i)));
     requests_[i] = &context.registry.counter("s3_requests_total", "Requests by operation", label);
@@ -97,7 +115,7 @@ Handler::Handler(const Context& context, Settings settings)
 
 std::string Handler::new_request_id() { return fmt::format("{:016X}", environment_.loop.rng().next()); }
 
-Answer Handler::serve(Call& call) {
+Task<S3Result<Operation>> Handler::admit(Call& call) {
   CO_TRY(address_of(call));
   const Target target{.method = call.request.head().method_text,
                       .has_bucket = !call.bucket.empty(),
@@ -105,12 +123,34 @@ Answer Handler::serve(Call& call) {
                       .has_copy_source = call.request.headers().has("x-amz-copy-source")};
   // Who asks comes before what for: an unknown client learns nothing about what is there or possible.
   CO_TRY(co_await authenticator_.authenticate(call));
-  CO_TRY(const Operation operation, route(target, call.query));
-  const auto index = static_cast<size_t>(operation);
+  co_return route(target, call.query);
+}
+
+Answer Handler::serve(Call& call) {
+  const auto operation = co_await admit(call);
+  if (!operation) {
+    refused_.add();
+    co_return operation.error();
+  }
+  const auto index = static_cast<size_t>(*operation);
   requests_[index]->add();
-  auto done = co_await function_of(operation)(call);
+  auto done = co_await function_of(*operation)(call);
   if (!done) errors_[index]->add();
   co_return done;
+}
+
+// Whoever asks support about an answer names its id: every answer has one, also when there was no request to speak of.
+Task<void> Handler::refuse(int status, std::string_view reason, http::ResponseWriter& response) {
+  refused_.add();
+  const std::string request_id = new_request_id();
+  LOG(debug, "s3: {} refused with {}: {}", request_id, status, reason);
+  response.set_status(status);
+  response.set_header("x-amz-request-id", request_id);
+  response.set_header("x-amz-id-2", settings_.host_id);
+  response.set_header("Content-Type", "application/xml");
+  if (status == 503) response.set_header("Retry-After", "1");
+  const S3Error error(code_of_status(status), std::string(reason));
+  (void)co_await response.send(render_error(error, "/", request_id, settings_.host_id));
 }
 
 Task<void> Handler::handle(http::Request& request, http::ResponseWriter& response) {

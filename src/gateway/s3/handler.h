@@ -29,10 +29,13 @@ class Handler final : public http::Handler {
   Handler(const Context& context, Settings settings);
 
   Task<void> handle(http::Request& request, http::ResponseWriter& response) override;
+  Task<void> refuse(int status, std::string_view reason, http::ResponseWriter& response) override;
 
  private:
   static constexpr size_t kOperations = static_cast<size_t>(Operation::object_subresource) + 1;
 
+  // Addressed, authenticated, routed.
+  Task<S3Result<Operation>> admit(Call& call);
   Answer serve(Call& call);
   std::string new_request_id();
 
@@ -41,7 +44,7 @@ class Handler final : public http::Handler {
   Authenticator authenticator_;
   std::array<Counter*, kOperations> requests_{};
   std::array<Counter*, kOperations> errors_{};
-  Counter& refused_;  // before an operation was chosen
+  Counter& refused_;  // no operation was chosen
 };
 
 }  // namespace cairn::s3

@@ -4,6 +4,7 @@
 
 #include "base/base64.h"
 #include "base/crc32c.h"
+#include "gateway/s3/names.h"
 
 namespace cairn::s3 {
 namespace {
@@ -68,7 +69,20 @@ S3Result<bool> parse_encoding(const QueryParameters& parameters) {
   return S3Error(Code::InvalidArgument, "Invalid Encoding Method specified in Request");
 }
 
+namespace {
+
+// Positions are bounded like the keys that they are compared with.
+S3Result<void> check_lengths(const QueryParameters& parameters) {
+  for (const std::string_view name : {"prefix", "marker", "start-after", "key-marker"}) {
+    if (parameter(parameters, name).size() > kMaxKeyBytes) return Code::KeyTooLongError;
+  }
+  return {};
+}
+
+}  // namespace
+
 S3Result<ListView> parse_list(const QueryParameters& parameters, std::string bucket, std::string owner) {
+  TRY(check_lengths(parameters));
   ListView view;
   view.version = parameter(parameters, "list-type") == "2" ? 2 : 1;
   view.bucket = std::move(bucket);
@@ -97,6 +111,7 @@ S3Result<ListView> parse_list(const QueryParameters& parameters, std::string buc
 }
 
 S3Result<UploadsView> parse_uploads(const QueryParameters& parameters, std::string bucket, std::string owner) {
+  TRY(check_lengths(parameters));
   UploadsView view;
   view.bucket = std::move(bucket);
   view.owner = std::move(owner);

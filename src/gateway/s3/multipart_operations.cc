@@ -12,6 +12,8 @@
 #include "gateway/s3/late_answer.h"
 #include "gateway/s3/list_parameters.h"
 #include "gateway/s3/names.h"
+#include "gateway/s3/payload.h"
+#include "gateway/s3/put_operations.h"
 #include "gateway/s3/xml_request.h"
 #include "gateway/s3/xml_response.h"
 
@@ -86,15 +88,26 @@ S3Result<std::optional<object::Checksum>> whole_checksum(const object::ObjectSto
   return std::optional(object::Checksum{std::string(checksum_info(*kind).name), *value, full});
 }
 
-// x-amz-checksum-* and x-amz-mp-object-size of the request speak of the whole object.
+// x-amz-checksum-*, x-amz-checksum-type and x-amz-mp-object-size of the request speak of the whole object.
 S3Result<void> check_expectations(const http::Headers& headers, const std::optional<object::Checksum>& checksum,
                                   const std::vector<CompletedPart>& named, const StoredParts& stored) {
   for (const auto& info : all_checksums()) {
     const auto sent = headers.get(info.header);
-    if (!sent || !checksum || checksum->algorithm != info.name) continue;
+    if (!sent) continue;
+    // A value that nothing here can be held against must not look as if it had been checked.
+    if (!checksum || checksum->algorithm != info.name) {
+      return S3Error(Code::InvalidRequest,
+                     fmt::format("The upload was not created with the checksum algorithm {}.", info.name));
+    }
     // A composite value comes with or without its "-N".
     if (*sent != checksum->value && *sent != checksum->value.substr(0, checksum->value.find('-')))
       return Code::BadDigest;
+  }
+  if (const auto type = headers.get("x-amz-checksum-type"); type && checksum) {
+    if (*type != (checksum->full_object ? "FULL_OBJECT" : "COMPOSITE")) {
+      return S3Error(Code::InvalidRequest,
+                     "The x-amz-checksum-type differs from the one that the upload was created with.");
+    }
   }
   if (const auto size = headers.get("x-amz-mp-object-size")) {
     uint64_t total = 0;
@@ -107,7 +120,8 @@ S3Result<void> check_expectations(const http::Headers& headers, const std::optio
 }
 
 Task<S3Result<object::ObjectStore::Completion>> prepare(Call& call, std::string upload_id) {
-  CO_TRY(auto body, co_await read_small_body(call, kMaxXmlBody, false));
+  // The x-amz-checksum-* of this request are the object's, not the document's: check_expectations() holds them.
+  CO_TRY(auto body, co_await read_document(call, kMaxXmlBody, {.etag = false, .checksum_headers = false}));
   CO_TRY(auto named, parse_complete_upload(body));
   CO_TRY(check_order(named));
   object::ObjectStore::Completion completion;
@@ -172,6 +186,7 @@ std::optional<std::string> multipart_etag(const std::vector<std::string>& part_e
 
 Answer create_upload(Call& call) {
   CO_TRY(check_key(call.key));
+  CO_TRY(check_unsupported_headers(call.request.headers()));
   object::ObjectStore::UploadOptions options;
   const http::Headers& headers = call.request.headers();
   CO_TRY(options.attributes, attributes_of(headers));
@@ -193,18 +208,17 @@ Answer create_upload(Call& call) {
           fmt::format("The {} checksum type cannot be used with the {} checksum algorithm.", type, info.name));
     }
     options.checksum_algorithm = info.name;
-    options.checksum_type = type;
-    call.response.set_header("x-amz-checksum-algorithm", info.name);
-    call.response.set_header("x-amz-checksum-type", type);
+    options.checksum_type = std::move(type);
   } else if (!type.empty()) {
     co_return S3Error(Code::InvalidRequest,
                       "The x-amz-checksum-type header can only be used with the "
                       "x-amz-checksum-algorithm header.");
   }
-  auto id = co_await call.store().create_upload(call.bucket, call.key, std::move(options), call.context());
-  if (!id) {
-    call.response.clear_headers();
-    co_return to_s3_error(id.error());
+  const auto id = co_await call.store().create_upload(call.bucket, call.key, options, call.context());
+  if (!id) co_return to_s3_error(id.error());
+  if (!options.checksum_algorithm.empty()) {
+    call.response.set_header("x-amz-checksum-algorithm", options.checksum_algorithm);
+    call.response.set_header("x-amz-checksum-type", options.checksum_type);
   }
   co_return co_await send_xml(call, render_initiate_upload(call.bucket, call.key, *id));
 }

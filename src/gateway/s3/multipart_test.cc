@@ -217,6 +217,96 @@ TEST(Multipart, CombinesChecksums) {
   });
 }
 
+// The checksum headers of a completion speak of the object that it makes, not of the document that asks for it.
+TEST(Multipart, HoldsExpectationsAgainstTheObject) {
+  GatewayRig rig;
+  rig.tell([](GatewayRig* t) -> Task<void> {
+    const std::string body = "hello world";
+    const std::string crc = checksum_base64(ChecksumKind::crc32, body);
+    const std::string id =
+        co_await create(t, {{"x-amz-checksum-algorithm", "CRC32"}, {"x-amz-checksum-type", "FULL_OBJECT"}});
+    const std::string etag = (co_await put_part(t, id, 1, body)).header("etag");
+    const std::string document = complete_body({{1, etag}});
+    const struct {
+      S3Request::Fields headers;
+      int status;
+      const char* code;
+    } cases[] = {
+        {{{"x-amz-checksum-crc32", "AAAAAA=="}}, 400, "BadDigest"},
+        {{{"x-amz-checksum-crc32", checksum_base64(ChecksumKind::crc32, document)}}, 400, "BadDigest"},
+        {{{"x-amz-checksum-sha1", checksum_base64(ChecksumKind::sha1, body)}}, 400, "InvalidRequest"},
+        {{{"x-amz-checksum-type", "COMPOSITE"}}, 400, "InvalidRequest"},
+        {{{"x-amz-mp-object-size", "12"}}, 400, "InvalidRequest"},
+        {{{"content-md5", md5_base64(body)}}, 400, "BadDigest"},
+        {{{"x-amz-checksum-crc32", crc},
+          {"x-amz-checksum-type", "FULL_OBJECT"},
+          {"x-amz-mp-object-size", "11"},
+          {"content-md5", md5_base64(document)}},
+         200,
+         ""},
+    };
+    for (const auto& c : cases) {
+      const auto r = co_await t->call(
+          {.method = "POST", .path = "/bkt/big", .query = "uploadId=" + id, .headers = c.headers, .body = document});
+      EXPECT_EQ(r.status, c.status) << r.body;
+      EXPECT_EQ(error_code(r), c.code) << r.body;
+    }
+  });
+}
+
+// SDKs with streaming defaults send even documents in chunks.
+TEST(Multipart, CompletesFromAnAwsChunkedDocument) {
+  GatewayRig rig;
+  rig.tell([](GatewayRig* t) -> Task<void> {
+    const std::string id = co_await create(t);
+    const std::string etag = (co_await put_part(t, id, 1, "x")).header("etag");
+    const std::string document = complete_body({{1, etag}});
+    const auto call = [&](std::string body) {
+      return t->call({.method = "POST",
+                      .path = "/bkt/big",
+                      .query = "uploadId=" + id,
+                      .headers = {{"content-encoding", "aws-chunked"},
+                                  {"x-amz-decoded-content-length", std::to_string(document.size())}},
+                      .body = std::move(body),
+                      .payload_hash = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"});
+    };
+    EXPECT_EQ(error_code(co_await call(fmt::format("{:x}\r\n{}", document.size(), document))), "IncompleteBody");
+    EXPECT_EQ((co_await call(fmt::format("{:x}\r\n{}\r\n0\r\n\r\n", document.size(), document))).status, 200);
+    EXPECT_EQ((co_await t->get("/bkt/big")).body, "x");
+    // Without any length, in HTTP's own chunks.
+    const auto r = co_await t->call(
+        {.method = "POST", .path = "/bkt/big", .query = "uploadId=" + id, .body = document, .chunked = true});
+    EXPECT_EQ(r.status, 200) << r.body;
+  });
+}
+
+TEST(Multipart, RefusesToBeginWhatCannotBeKept) {
+  GatewayRig rig;
+  rig.tell([](GatewayRig* t) -> Task<void> {
+    (void)co_await t->call({.method = "PUT", .path = "/bkt"});
+    for (const auto& [name, value] : S3Request::Fields{{"x-amz-server-side-encryption", "AES256"},
+                                                       {"x-amz-acl", "public-read"},
+                                                       {"x-amz-tagging", "a=b"},
+                                                       {"x-amz-tagging", "COPY"},
+                                                       {"x-amz-object-lock-mode", "COMPLIANCE"}}) {
+      for (const char* query : {"uploads", ""}) {
+        const auto r = co_await t->call(
+            {.method = *query ? "POST" : "PUT", .path = "/bkt/k", .query = query, .headers = {{name, value}}});
+        EXPECT_EQ(error_code(r), "NotImplemented") << name << r.body;
+      }
+    }
+    EXPECT_EQ(
+        error_code(co_await t->call({.method = "PUT", .path = "/pub", .headers = {{"x-amz-acl", "public-read"}}})),
+        "NotImplemented");
+    // The error keeps its headers.
+    const auto r = co_await t->call(
+        {.method = "POST", .path = "/none/k", .query = "uploads", .headers = {{"x-amz-checksum-algorithm", "CRC32"}}});
+    EXPECT_EQ(error_code(r), "NoSuchBucket");
+    EXPECT_EQ(r.header("x-amz-request-id"), xml_text(r.body, "RequestId"));
+    EXPECT_EQ(r.header("x-amz-checksum-algorithm"), "");
+  });
+}
+
 // P28, P32: ranges of copied parts, odd ones included; the bytes are aligned anew.
 TEST(PartCopy, TakesRangesAnywhere) {
   GatewayRig rig;
@@ -288,6 +378,11 @@ TEST(CopyObject, JudgesItsSourceAndKeepsItsRules) {
          {{"x-amz-copy-source", "bkt/a%20b"}, {"x-amz-metadata-directive", "REPLACE"}, {"x-amz-meta-new", "2"}},
          200,
          ""},
+        {"/bkt/c",
+         {{"x-amz-copy-source", "bkt/c"}, {"x-amz-storage-class", "STANDARD"}, {"x-amz-tagging-directive", "REPLACE"}},
+         200,
+         ""},
+        {"/bkt/c", {{"x-amz-copy-source", "bkt/c"}, {"x-amz-checksum-algorithm", "SHA256"}}, 200, ""},
     };
     for (const auto& c : cases) {
       const auto r = co_await t->call({.method = "PUT", .path = c.target, .headers = c.headers});

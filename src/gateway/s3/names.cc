@@ -35,6 +35,11 @@ S3Result<void> check_key(std::string_view key) {
   return {};
 }
 
+S3Result<void> check_version_id(std::string_view id) {
+  if (id.empty() || id == "null") return {};
+  return S3Error(Code::InvalidArgument, "Invalid version id specified");
+}
+
 S3Result<CopySource> parse_copy_source(std::string_view header) {
   const size_t question = header.find('?');
   if (question != std::string_view::npos) {

@@ -18,6 +18,9 @@ S3Result<void> check_bucket_name(std::string_view name);
 // nothing is normalised: "a//b", "./a" and "../a" are three keys.
 S3Result<void> check_key(std::string_view key);
 
+// There are no versions yet: InvalidArgument for any id but "null", the version of what was written without versioning.
+S3Result<void> check_version_id(std::string_view id);
+
 struct CopySource {
   std::string bucket;
   std::string key;

@@ -59,7 +59,8 @@ constexpr Row kRows[] = {
 };
 
 // Every query parameter that names a sub-resource, ours or not. All others only refine an operation.
-constexpr std::string_view kSubresources[] = {"accelerate",
+constexpr std::string_view kSubresources[] = {"abac",
+                                              "accelerate",
                                               "acl",
                                               "analytics",
                                               "attributes",
@@ -72,6 +73,9 @@ constexpr std::string_view kSubresources[] = {"accelerate",
                                               "lifecycle",
                                               "location",
                                               "logging",
+                                              "metadataConfiguration",
+                                              "metadataInventoryTable",
+                                              "metadataJournalTable",
                                               "metadataTable",
                                               "metrics",
                                               "notification",
@@ -80,6 +84,7 @@ constexpr std::string_view kSubresources[] = {"accelerate",
                                               "policy",
                                               "policyStatus",
                                               "publicAccessBlock",
+                                              "renameObject",
                                               "replication",
                                               "requestPayment",
                                               "restore",
@@ -118,6 +123,26 @@ constexpr std::array<std::string_view, 22> kNames = {"ListBuckets",
                                                      "ObjectSubresource"};
 static_assert(kNames.size() == static_cast<size_t>(Operation::object_subresource) + 1);
 
+// Parameters that make a write mean something else than it would without them: a part whose upload got lost must not
+// become the object, nor a version the current one.
+S3Result<void> check_parameters(Operation operation, const QueryParameters& query) {
+  const bool whole = operation == Operation::put_object || operation == Operation::copy_object;
+  const bool writes = whole || operation == Operation::create_upload || operation == Operation::complete_upload ||
+                      operation == Operation::upload_part || operation == Operation::upload_part_copy;
+  if (whole && has_parameter(query, "partNumber")) {
+    return S3Error(Code::InvalidArgument, "This operation does not accept a part number without an upload id.");
+  }
+  if (writes && has_parameter(query, "versionId")) {
+    return S3Error(Code::InvalidArgument, "This operation does not accept a version-id.");
+  }
+  return {};
+}
+
+Operation turned_into_copy(Operation operation) {
+  if (operation == Operation::put_object) return Operation::copy_object;
+  return operation == Operation::upload_part ? Operation::upload_part_copy : operation;
+}
+
 }  // namespace
 
 std::string_view operation_name(Operation operation) { return kNames[static_cast<size_t>(operation)]; }
@@ -140,9 +165,9 @@ S3Result<Operation> route(const Target& target, const QueryParameters& query) {
       method_known = true;
       continue;
     }
-    if (target.has_copy_source && row.operation == Operation::put_object) return Operation::copy_object;
-    if (target.has_copy_source && row.operation == Operation::upload_part) return Operation::upload_part_copy;
-    return row.operation;
+    const Operation operation = target.has_copy_source ? turned_into_copy(row.operation) : row.operation;
+    TRY(check_parameters(operation, query));
+    return operation;
   }
   if (!subresource.empty()) {
     return S3Error(Code::NotImplemented, std::string(target.method) + " ?" + std::string(subresource) +

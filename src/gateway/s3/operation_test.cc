@@ -49,6 +49,13 @@ TEST(Operation, Table) {
       {"POST", "/b/k?restore", "NotImplemented"},
       {"PATCH", "/b/k", "MethodNotAllowed"},
       {"GET", "/b?acl&policy", "InvalidArgument"},
+      {"PUT", "/b/k?renameObject", "NotImplemented"},
+      {"PUT", "/b/k?partNumber=1", "InvalidArgument"},
+      {"PUT", "/b/k?versionId=null", "InvalidArgument"},
+      {"POST", "/b/k?uploads&versionId=1", "InvalidArgument"},
+      {"PUT", "/b/k?uploadId=u&partNumber=1&versionId=1", "InvalidArgument"},
+      {"GET", "/b/k?versionId=null", "GetObject"},
+      {"DELETE", "/b/k?versionId=null", "DeleteObject"},
   };
   for (const auto& [method, path, expected] : cases) EXPECT_EQ(routed(method, path), expected) << method << " " << path;
 }
@@ -57,6 +64,7 @@ TEST(Operation, CopySourceTurnsWritesIntoCopies) {
   EXPECT_EQ(routed("PUT", "/b/k", true), "CopyObject");
   EXPECT_EQ(routed("PUT", "/b/k?partNumber=1&uploadId=u", true), "UploadPartCopy");
   EXPECT_EQ(routed("GET", "/b/k", true), "GetObject");
+  EXPECT_EQ(routed("PUT", "/b/k?partNumber=1", true), "InvalidArgument");
 }
 
 }  // namespace

@@ -79,9 +79,17 @@ S3Result<void> Payload::choose_coding() {
   const auto decoded = decimal(headers.value("x-amz-decoded-content-length"));
   if (!coded) {
     // A body in HTTP chunks is as long as the decoded length says, if anything says it.
-    const auto length = call_.request.content_length() ? call_.request.content_length() : decoded;
-    if (!length) return Code::MissingContentLength;
-    size_ = *length;
+    const auto sent = call_.request.content_length();
+    const auto length = sent ? sent : decoded;
+    sized_ = length.has_value();
+    if (!sized_ && !wants_.length_optional) return Code::MissingContentLength;
+    size_ = length.value_or(0);
+    // Somebody's aws-chunked body that doesn't call itself one: its framing would become content.
+    if (headers.has("x-amz-trailer") || (sent && decoded && *sent != *decoded)) {
+      return S3Error(
+          Code::InvalidRequest,
+          "The body isn't announced as aws-chunked, but x-amz-trailer or x-amz-decoded-content-length is there.");
+    }
     if (hash != kUnsigned) {
       if (!is_sha256_hex(hash)) {
         return S3Error(Code::InvalidArgument,
@@ -130,7 +138,7 @@ S3Result<void> Payload::expect_checksum(std::string_view header, std::string_vie
 
 S3Result<void> Payload::choose_checks() {
   for (const auto& field : call_.request.headers()) {
-    if (!field.name.starts_with(kChecksumPrefix)) continue;
+    if (!wants_.checksum_headers || !field.name.starts_with(kChecksumPrefix)) continue;
     if (field.name == "x-amz-checksum-algorithm" || field.name == "x-amz-checksum-type" ||
         field.name == "x-amz-checksum-mode") {
       continue;
@@ -248,8 +256,15 @@ Task<S3Result<std::string>> Payload::read_text(size_t limit) {
     co_return from_source(text.error());
   }
   update(std::as_bytes(std::span(*text)));
+  if (!sized_) size_ = received_;
   CO_TRY(finish());
   co_return *text;
+}
+
+Task<S3Result<std::string>> read_document(Call& call, size_t limit, Payload::Wants wants) {
+  wants.length_optional = true;
+  CO_TRY(const auto payload, Payload::of_call(call, std::move(wants)));
+  co_return co_await payload->read_text(limit);
 }
 
 S3Result<void> Payload::finish() {

@@ -27,6 +27,8 @@ class Payload {
     std::optional<ChecksumKind> checksum{};  // compute this one, even if the client doesn't send it
     uint64_t max_bytes = UINT64_MAX;
     bool needs_integrity = false;  // Content-MD5 or a checksum is required
+    bool checksum_headers = true;  // x-amz-checksum-* speak of this content
+    bool length_optional = false;  // for read_text() only: it stops at its limit
   };
   // From the headers. MissingContentLength, EntityTooLarge, InvalidRequest, InvalidDigest, ... are found here, before
   // the client has sent the body.
@@ -57,6 +59,7 @@ class Payload {
 
   Call& call_;
   Wants wants_;
+  bool sized_ = true;
   uint64_t size_ = 0;
   uint64_t received_ = 0;
   bool finished_ = false;
@@ -73,5 +76,8 @@ class Payload {
   std::string md5_;
   std::optional<object::Checksum> checksum_;
 };
+
+// The whole of a small body, proven; MaxMessageLengthExceeded when it is longer than `limit`.
+Task<S3Result<std::string>> read_document(Call& call, size_t limit, Payload::Wants wants);
 
 }  // namespace cairn::s3

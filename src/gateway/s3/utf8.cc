@@ -18,6 +18,11 @@ Utf8Character utf8_front(std::string_view text) {
   return {size, code};
 }
 
+bool is_xml_character(uint32_t code) {
+  if (code < 0x20) return code == '\t' || code == '\n' || code == '\r';
+  return code < 0xd800 || (code > 0xdfff && code < 0xfffe) || (code > 0xffff && code <= 0x10ffff);
+}
+
 bool is_utf8(std::string_view text) {
   while (!text.empty()) {
     const Utf8Character character = utf8_front(text);

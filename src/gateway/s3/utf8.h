@@ -13,6 +13,8 @@ struct Utf8Character {
 };
 // The first character of `text`, which isn't empty. Overlong forms and surrogates are not valid.
 Utf8Character utf8_front(std::string_view text);
+// Whether XML 1.0 (section 2.2) has the character.
+bool is_xml_character(uint32_t code);
 bool is_utf8(std::string_view text);
 
 }  // namespace cairn::s3

@@ -1,7 +1,10 @@
 #include "gateway/s3/xml_request.h"
 
+#include <algorithm>
 #include <charconv>
 #include <pugixml.hpp>
+
+#include "gateway/s3/utf8.h"
 
 namespace cairn::s3 {
 namespace {
@@ -18,35 +21,85 @@ S3Error malformed(std::string_view what) {
                  std::string(code_info(Code::MalformedXML).message) + " (" + std::string(what) + ")");
 }
 
+// "amp;", "#38;", "#x26;": what may stand behind "&" without a document type; npos or its length.
+size_t reference_size(std::string_view text) {
+  const size_t end = text.find(';');
+  if (end == std::string_view::npos || end > 12) return std::string_view::npos;
+  const std::string_view name = text.substr(0, end);
+  for (const std::string_view known : {"amp", "lt", "gt", "quot", "apos"}) {
+    if (name == known) return end + 1;
+  }
+  if (!name.starts_with('#')) return std::string_view::npos;
+  const bool hexadecimal = name.starts_with("#x");
+  const std::string_view digits = name.substr(hexadecimal ? 2 : 1);
+  uint32_t code = 0;
+  const auto [stop, problem] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), code, hexadecimal ? 16 : 10);
+  if (problem != std::errc() || stop != digits.data() + digits.size()) return std::string_view::npos;
+  return is_xml_character(code) ? end + 1 : std::string_view::npos;
+}
+
+// Where the markup at the front of `text` ends, if references have no meaning within: comments, CDATA, instructions.
+size_t literal_size(std::string_view text) {
+  static constexpr std::pair<std::string_view, std::string_view> kLiterals[] = {
+      {"<!--", "-->"}, {"<![CDATA[", "]]>"}, {"<?", "?>"}};
+  for (const auto& [begin, end] : kLiterals) {
+    if (text.starts_with(begin)) return std::min(text.find(end, begin.size()), text.size());
+  }
+  return 1;
+}
+
+// What the parser is lenient about: it ends a text at a NUL, even at "&#0;", and keeps references that it doesn't know,
+// so that "<Key>a&#0;b</Key>" would delete "a".
+S3Result<void> check_characters(std::string_view body) {
+  for (std::string_view rest = body; !rest.empty();) {
+    const Utf8Character character = utf8_front(rest);
+    if (character.size == 0) return malformed("not UTF-8");
+    if (!is_xml_character(character.code)) return malformed("a character that XML doesn't have");
+    rest.remove_prefix(character.size);
+  }
+  for (size_t at = body.find_first_of("&<"); at != std::string_view::npos; at = body.find_first_of("&<", at)) {
+    if (body[at] == '<') {
+      at += literal_size(body.substr(at));
+      continue;
+    }
+    const size_t size = reference_size(body.substr(at + 1));
+    if (size == std::string_view::npos) return malformed("\"&\" without one of XML's own references");
+    at += 1 + size;
+  }
+  return {};
+}
+
+bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+
 S3Result<void> load(std::string_view body, std::string_view root, pugi::xml_document& document) {
   if (body.size() > kMaxXmlBody) return Code::MaxMessageLengthExceeded;
   if (body.find("<!DOCTYPE") != std::string_view::npos || body.find("<!ENTITY") != std::string_view::npos) {
     return malformed("document types are not accepted");
   }
+  TRY(check_characters(body));
   // Blanks are content here: keys may consist of them.
-  const auto result = document.load_buffer(body.data(), body.size(), pugi::parse_default | pugi::parse_ws_pcdata_single,
-                                           pugi::encoding_utf8);
+  const auto result =
+      document.load_buffer(body.data(), body.size(), pugi::parse_default | pugi::parse_ws_pcdata | pugi::parse_fragment,
+                           pugi::encoding_utf8);
   if (!result) return malformed(result.description());
   const pugi::xml_node element = document.document_element();
   if (!element || local_name(element) != root) return malformed("expected <" + std::string(root) + ">");
-  // The parser accepts several roots; XML doesn't.
-  for (pugi::xml_node next = element.next_sibling(); next; next = next.next_sibling()) {
-    if (next.type() == pugi::node_element) return malformed("more than one root element");
+  // As a fragment the parser keeps what stands beside the root, for which XML has no place.
+  for (const pugi::xml_node& node : document.children()) {
+    if (node.type() == pugi::node_element && node != element) return malformed("more than one root element");
+    if (node.type() != pugi::node_element && !is_blank(node.value())) return malformed("text beside the root element");
   }
   return {};
 }
 
-// The text of an element that holds nothing else. The parser takes references to characters that XML forbids; we don't,
-// since they would name something that no response could name back.
+// The text of an element that holds nothing else. CDATA sections and comments split it into several nodes.
 S3Result<std::string> text_of(const pugi::xml_node& node) {
+  std::string text;
   for (const pugi::xml_node& child : node.children()) {
     if (child.type() == pugi::node_element)
       return malformed("unexpected element inside <" + std::string(node.name()) + ">");
-  }
-  std::string text = node.text().get();
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 && c != '\t' && c != '\n' && c != '\r') return malformed("a control character");
+    text += child.value();
   }
   return text;
 }
@@ -71,6 +124,10 @@ S3Result<DeleteBody::Item> parse_item(const pugi::xml_node& object) {
       item.version_id = std::move(text);
     } else if (name == "ETag") {
       item.etag = without_quotes(text);
+    } else if (name == "LastModifiedTime" || name == "Size") {
+      // Conditions: deleting without looking at them would delete what the client wants to keep.
+      return S3Error(Code::NotImplemented,
+                     "Deleting under conditions on size or time is not implemented by this server.");
     }
   }
   if (!has_key) return malformed("each <Object> needs one <Key>");

@@ -100,11 +100,13 @@ std::string render_error(const S3Error& error, std::string_view resource, std::s
   return out;
 }
 
-std::string render_buckets(std::string_view owner, const std::vector<object::BucketInfo>& buckets) {
+std::string render_buckets(const BucketsView& view) {
   XmlWriter xml("ListAllMyBucketsResult");
-  write_owner(xml, "Owner", owner);
+  write_owner(xml, "Owner", view.owner);
+  if (!view.prefix.empty()) xml.element("Prefix", view.prefix);
+  if (!view.next_token.empty()) xml.element("ContinuationToken", view.next_token);
   xml.open("Buckets");
-  for (const auto& bucket : buckets) {
+  for (const auto& bucket : view.buckets) {
     xml.open("Bucket");
     xml.element("Name", bucket.name);
     xml.element("CreationDate", http::format_iso8601_ms(bucket.created_unix_ns));

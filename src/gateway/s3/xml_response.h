@@ -15,7 +15,13 @@ namespace cairn::s3 {
 std::string render_error(const S3Error& error, std::string_view resource, std::string_view request_id,
                          std::string_view host_id);
 
-std::string render_buckets(std::string_view owner, const std::vector<object::BucketInfo>& buckets);
+struct BucketsView {
+  std::string owner{};
+  std::string prefix{};  // as asked
+  std::vector<object::BucketInfo> buckets{};
+  std::string next_token{};  // when there are more
+};
+std::string render_buckets(const BucketsView& view);
 std::string render_location(std::string_view region);
 
 struct ListView {

@@ -46,6 +46,52 @@ TEST(XmlRequest, Delete) {
   EXPECT_EQ(parsed->items[2].key, " ");
 }
 
+// Other parsers' texts come in pieces, too: a key must never be the first of them only.
+TEST(XmlRequest, TakesKeysWhole) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"a<![CDATA[b]]>c", "abc"},
+      {"<![CDATA[a]]><![CDATA[&amp;<]]>", "a&amp;<"},
+      {"a<!-- & -->b", "ab"},
+      {"a<?x &?>b", "ab"},
+      {" <![CDATA[ ]]> ", "   "},
+      {"a&#13;b&#x9;", "a\rb\t"},
+      {"&quot;&apos;&#x1F600;", "\"'\xf0\x9f\x98\x80"},
+      {"a\xf0\x9f\x98\x80", "a\xf0\x9f\x98\x80"},
+  };
+  for (const auto& [text, key] : cases) {
+    const auto parsed = parse_delete("<Delete><Object><Key>" + std::string(text) + "</Key></Object></Delete>");
+    ASSERT_TRUE(parsed.has_value()) << text;
+    EXPECT_EQ(parsed->items.at(0).key, key) << text;
+  }
+  // With everything that may stand around a document.
+  EXPECT_EQ(
+      outcome(parse_delete("\xef\xbb\xbf<?xml version=\"1.0\"?>\n<!-- c -->\n<a:Delete xmlns:a=\"u\"><a:Object><a:Key>k"
+                           "</a:Key></a:Object></a:Delete>\n<!-- & -->\n")),
+      "ok");
+}
+
+// What a lenient parser makes of these is another key.
+TEST(XmlRequest, RefusesCharactersAndReferencesThatXmlDoesNotHave) {
+  using namespace std::string_literals;
+  for (const std::string& text : {"a&#0;b"s, "a&#x0;"s, "a&b"s, "a&foo;"s, "a&;"s, "a&#;"s, "a&#x;"s, "a&#xZ;"s,
+                                  "a&#-1;"s, "a&#xD800;"s, "a&#xFFFE;"s, "a&#x110000;"s, "a&#99999999999;"s, "a&amp"s,
+                                  "a\0b"s, "a\x01"s, "a\xff"s, "a\xed\xa0\x80"s, "<![CDATA[\x02]]>"s}) {
+    EXPECT_EQ(outcome(parse_delete("<Delete><Object><Key>" + text + "</Key></Object></Delete>")), "MalformedXML")
+        << text;
+  }
+  const std::string good = "<Delete><Object><Key>k</Key></Object></Delete>";
+  for (const std::string& body :
+       {good + "x"s, "x"s + good, good + "\0"s, good + "<![CDATA[x]]>"s, "<!-- "s + good, "<![CDATA["s}) {
+    EXPECT_EQ(outcome(parse_delete(body)), "MalformedXML") << body;
+  }
+  // Conditions that aren't known must not be passed over.
+  for (const char* condition :
+       {"<Size>1</Size>", "<LastModifiedTime>Mon, 01 Jan 2001 00:00:00 GMT</LastModifiedTime>"}) {
+    EXPECT_EQ(outcome(parse_delete("<Delete><Object><Key>k</Key>" + std::string(condition) + "</Object></Delete>")),
+              "NotImplemented");
+  }
+}
+
 TEST(XmlRequest, RefusesWhatItCannotBeSureOf) {
   std::string too_many = "<Delete>";
   for (int i = 0; i < 1001; ++i) too_many += "<Object><Key>k</Key></Object>";

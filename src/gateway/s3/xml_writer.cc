@@ -11,9 +11,7 @@ constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 // The bytes of the first character if XML 1.0 (section 2.2) has it, else 0.
 size_t xml_character(std::string_view text) {
   const Utf8Character character = utf8_front(text);
-  if (character.code == 0xfffe || character.code == 0xffff) return 0;
-  if (character.code < 0x20 && character.code != '\t' && character.code != '\n' && character.code != '\r') return 0;
-  return character.size;
+  return is_xml_character(character.code) ? character.size : 0;
 }
 
 }  // namespace
