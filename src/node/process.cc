@@ -195,7 +195,7 @@ Result<void> Process::open_gateways() {
   };
   const std::string s3 = s3_port_.address().to_string();
   const std::string admin = admin_port_.address().to_string();
-  endpoints_ = {{"s3", s3}, {"swift", s3}, {"admin", admin}, {"srpc", srpc_port_.address().to_string()}};
+  endpoints_ = {{"s3", s3}, {"admin", admin}, {"srpc", srpc_port_.address().to_string()}};
   for (const auto& part : parts_) TRY(listen(*part, Service::s3, s3_port_.address()));
   TRY(listen(*parts_.front(), Service::admin, admin_port_.address()));
   for (const auto& [service, address] : endpoints_) LOG(info, "{} at {}", service, address);
