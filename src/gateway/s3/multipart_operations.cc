@@ -119,6 +119,9 @@ S3Result<void> check_expectations(const http::Headers& headers, const std::optio
   return {};
 }
 
+// Perhaps completed, by a request whose answer was lost or by one beside this: the store knows.
+bool is_gone(const Error& error) { return error.code() == Errc::not_found && error.message() == "upload"; }
+
 Task<S3Result<object::ObjectStore::Completion>> prepare(Call& call, std::string upload_id) {
   // The x-amz-checksum-* of this request are the object's, not the document's: check_expectations() holds them.
   CO_TRY(auto body, co_await read_document(call, kMaxXmlBody, {.etag = false, .checksum_headers = false}));
@@ -139,12 +142,14 @@ Task<S3Result<object::ObjectStore::Completion>> prepare(Call& call, std::string 
   }
   auto options = co_await call.store().head_upload(call.bucket, call.key, upload_id, call.context());
   if (!options) {
-    // Perhaps completed already, by a request whose answer was lost: the store knows.
-    if (options.code() == Errc::not_found && options.error().message() == "upload") co_return completion;
+    if (is_gone(options.error())) co_return completion;
     co_return to_s3_error(options.error());
   }
   auto stored = co_await load_parts(call, upload_id);
-  if (!stored) co_return to_s3_error(stored.error());
+  if (!stored) {
+    if (is_gone(stored.error())) co_return completion;
+    co_return to_s3_error(stored.error());
+  }
   CO_TRY(check_against_stored(named, *stored));
   CO_TRY(completion.checksum, whole_checksum(*options, named, *stored));
   CO_TRY(check_expectations(call.request.headers(), completion.checksum, named, *stored));

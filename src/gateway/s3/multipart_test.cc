@@ -179,6 +179,22 @@ TEST(Multipart, LongCompletionsSendBlanksAndTheOutcomeLater) {
   });
 }
 
+// P27: two completions at once are a completion and its repeat, wherever they meet.
+TEST(Multipart, CompletionsAtOnceGiveTheSameAnswer) {
+  GatewayRig rig;
+  rig.tell([](GatewayRig* t) -> Task<void> {
+    const std::string id = co_await create(t);
+    const std::string etag = md5_hex("x");
+    EXPECT_EQ((co_await put_part(t, id, 1, "x")).status, 200);
+    object::ObjectStore::Completion& beside = t->store.faults.completed_beside.emplace();
+    beside.parts.push_back({.number = 1, .etag = etag});
+    beside.etag = multipart_etag({etag}).value();
+    const auto r = co_await complete(t, id, complete_body({{1, etag}}));
+    EXPECT_EQ(r.status, 200) << r.body;
+    EXPECT_EQ(t->store.completions, 1u);
+  });
+}
+
 TEST(Multipart, CombinesChecksums) {
   GatewayRig rig;
   rig.tell([](GatewayRig* t) -> Task<void> {

@@ -1,12 +1,13 @@
 // MemoryStore: an ObjectStore in memory, for the gateway's tests. Keeps what it is given by reference.
 //
 // Fault model: what a test sets in `faults`, and nothing else: an error at the n-th piece of a read (a chunk that turns
-// out unreadable in the midst of an answer), errors of any call by name, a full device, a slow completion, a store that
-// keeps nothing. No crash, no lost writes: those belong to the layers below.
+// out unreadable in the midst of an answer), errors of any call by name, a full device, a slow completion or one by
+// somebody else, a store that keeps nothing. No crash, no lost writes: those belong to the layers below.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ class MemoryStore final : public object::ObjectStore {
     std::optional<Error> commit;  // of every commit and completion
     std::optional<Error> every;   // of every call but those of the access keys
     Duration completion_takes{};
+    // Somebody else completes the upload just before its parts are listed, once.
+    std::optional<Completion> completed_beside;
     // What is written is dropped, so that its memory comes back as if it had gone to a device.
     bool forget = false;
   };

@@ -1,6 +1,8 @@
 // Listings and uploads of the MemoryStore.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "gateway/s3/testing/memory_store.h"
 
 namespace cairn::s3::testing {
@@ -60,6 +62,9 @@ Task<Result<object::ObjectStore::UploadOptions>> MemoryStore::head_upload(std::s
 Task<Result<object::ObjectStore::PartList>> MemoryStore::list_parts(std::string bucket, std::string key,
                                                                     std::string upload_id, uint32_t after, size_t limit,
                                                                     CallContext) {
+  if (faults.completed_beside) {
+    CO_TRY(finish_upload(bucket, key, upload_id, *std::exchange(faults.completed_beside, std::nullopt)));
+  }
   CO_TRY(Upload* const upload, find_upload(bucket, key, upload_id));
   PartList list;
   for (const auto& [number, part] : upload->parts) {
