@@ -263,7 +263,7 @@ Task<S3Result<std::string>> Payload::read_text(size_t limit) {
 
 Task<S3Result<std::string>> read_document(Call& call, size_t limit, Payload::Wants wants) {
   wants.length_optional = true;
-  CO_TRY(const auto payload, Payload::of_call(call, std::move(wants)));
+  CO_TRY(const auto payload, Payload::of_call(call, wants));
   co_return co_await payload->read_text(limit);
 }
 

@@ -23,8 +23,9 @@ S3Error malformed(std::string_view what) {
 
 // "amp;", "#38;", "#x26;": what may stand behind "&" without a document type; npos or its length.
 size_t reference_size(std::string_view text) {
-  const size_t end = text.find(';');
-  if (end == std::string_view::npos || end > 12) return std::string_view::npos;
+  constexpr size_t kLongest = 12;  // leading zeros included
+  const size_t end = text.substr(0, kLongest + 1).find(';');
+  if (end == std::string_view::npos) return std::string_view::npos;
   const std::string_view name = text.substr(0, end);
   for (const std::string_view known : {"amp", "lt", "gt", "quot", "apos"}) {
     if (name == known) return end + 1;
