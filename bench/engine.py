@@ -6,7 +6,10 @@ what one commit takes in one piece and flushes once for all of it, which fio can
 import json
 import os
 import subprocess
+import sys
 from typing import NamedTuple
+
+import lib
 
 KIB, MIB = 1 << 10, 1 << 20
 CASES = [(op, size, depth) for op in ("read", "write") for size in (4 * KIB, MIB) for depth in (1, 32)]
@@ -51,6 +54,9 @@ def prepare(path, sizes):
 
 
 def run(ctx):
+    if not lib.have("fio"):
+        print("  fio is missing: scripts/setup.sh --bench", file=sys.stderr)
+        return []
     path = ctx.scratch / "device"
     sizes = QUICK if ctx.quick else FULL
     prepare(path, sizes)
