@@ -33,14 +33,38 @@ class Reader::Ticket {
   uint64_t ticket_;
 };
 
+class Reader::UnderWay {
+ public:
+  explicit UnderWay(Reader& reader) : reader_(reader) { ++reader_.under_way_; }
+  UnderWay(const UnderWay&) = delete;
+  UnderWay& operator=(const UnderWay&) = delete;
+  ~UnderWay() {
+    if (--reader_.under_way_ == 0) reader_.idle_.set();
+  }
+
+ private:
+  Reader& reader_;
+};
+
 Task<Result<void>> Reader::start() {
   CO_TRY(zeroes_, co_await state_.context.pool.alloc(kUnitBytes, mem::Purpose::internal));
   std::memset(zeroes_.writable(), 0, zeroes_.size());
   co_return Result<void>{};
 }
 
+Task<void> Reader::stop() {
+  ASSERT(refusing_);
+  while (under_way_ > 0) {
+    idle_.reset();
+    (void)co_await idle_.wait();
+  }
+  zeroes_ = {};
+}
+
 Task<Result<mem::BufChain>> Reader::read(ChunkId id, uint32_t offset, uint32_t length, CancelToken token,
                                          mem::Purpose purpose) {
+  if (refusing_) co_return Error(Errc::closed, "the shard is closing");
+  const UnderWay under_way(*this);
   for (int tries = 0; tries < kMaxTries; ++tries) {
     if (state_.damage) co_return *state_.damage;
     if (token.cancelled()) co_return Error(token.reason());
@@ -125,7 +149,7 @@ void Reader::report(ChunkId id, const ReadPiece& piece, uint32_t index) const {
 // What was read and is still what the map says goes to the cache.
 void Reader::keep(ChunkId id, const ReadPlan& plan, const mem::BufChain& memory) {
   const auto found = state_.chunks.find(id);
-  if (found == state_.chunks.end() || state_.context.pool.has_waiters()) return;
+  if (found == state_.chunks.end() || refusing_ || state_.context.pool.has_waiters()) return;
   size_t at = 0;
   for (const ReadPiece& piece : plan.pieces) {
     if (piece.source != ReadPiece::Source::device && piece.source != ReadPiece::Source::journal) continue;
@@ -173,6 +197,7 @@ mem::BufChain Reader::assemble(const ReadPlan& plan, mem::BufChain memory) const
         all.append(memory.split_front(size));
         break;
       case ReadPiece::Source::zero:
+        ASSERT(!zeroes_.empty());
         for (; size > 0; size -= std::min(size, zeroes_.size()))
           all.append(zeroes_.slice(0, std::min(size, zeroes_.size())));
         break;

@@ -9,6 +9,7 @@
 #include "engine/read_plan.h"
 #include "engine/shard_state.h"
 #include "reactor/cancel.h"
+#include "reactor/sync.h"
 #include "reactor/task.h"
 
 namespace cairn::engine {
@@ -24,17 +25,21 @@ class Reader {
     ~Listener() = default;
   };
 
-  Reader(ShardState& state, Listener& listener) : state_(state), listener_(listener) {}
+  Reader(ShardState& state, Listener& listener) : state_(state), listener_(listener), idle_(state.context.loop) {}
 
   // Needs one block for zeroes.
   Task<Result<void>> start();
-  void stop() { zeroes_ = {}; }
+  // New reads are refused (closed), and those under way put nothing into the cache any more.
+  void refuse() { refusing_ = true; }
+  // Waits for the reads under way. Call refuse() before.
+  Task<void> stop();
   Task<Result<mem::BufChain>> read(ChunkId chunk, uint32_t offset, uint32_t length, CancelToken token,
                                    mem::Purpose purpose);
 
  private:
   enum class Verdict : uint8_t { good, changed, rotten };
   class Ticket;
+  class UnderWay;
 
   Task<Result<Verdict>> fetch(ChunkId id, const ReadPlan& plan, mem::BufChain memory);
   Verdict check(ChunkId id, const ReadPlan& plan, const mem::BufChain& memory);
@@ -45,7 +50,10 @@ class Reader {
 
   ShardState& state_;
   Listener& listener_;
-  mem::Buf zeroes_;
+  mem::Buf zeroes_;  // there as long as a read is under way
+  bool refusing_ = false;
+  uint64_t under_way_ = 0;
+  Event idle_;
 };
 
 }  // namespace cairn::engine

@@ -108,8 +108,9 @@ Task<void> ShardImpl::close() {
   if (health() && empty && checkpointer_.covers_all_applied()) {
     (void)co_await checkpointer_.write_superblock(journal_.next(), state_.superblock.checkpoint, true);
   }
-  state_.cache.clear();
-  reader_.stop();
+  reader_.refuse();
+  state_.cache.clear();  // before: a read may be waiting for memory
+  co_await reader_.stop();
 }
 
 }  // namespace cairn::engine

@@ -52,5 +52,32 @@ TEST(ShardTest, ReadsWhatWasWritten) {
   }
 }
 
+// A read of a hole and of bytes on the device, which answers when the shard has nothing else left to do.
+TEST(ShardTest, ClosingWaitsForReads) {
+  Rig rig;
+  rig.options.shard.cache_bytes = 0;
+  rig.start();
+  const auto bytes = pattern(65536, 1);
+  ASSERT_TRUE(rig.write(chunk_id(1), 131072, bytes));
+  ASSERT_TRUE(rig.checkpoint());
+  rig.device->max_latency_us = 1'000'000;
+  Result<mem::BufChain> data = Error(Errc::unknown);
+  Scope scope(rig.loop);
+  const auto read = [](Shard* shard, Result<mem::BufChain>* out) -> Task<void> {
+    *out = co_await shard->read(chunk_id(1), 0, kChunkBytes);
+  };
+  scope.spawn(read, rig.shard.get(), &data);
+  rig.loop.step();
+  ASSERT_EQ(rig.device->under_way(), 1u);
+  rig.close();
+  EXPECT_EQ(scope.running(), 0u);
+  ASSERT_TRUE(data) << data.error().to_string();
+  std::vector<std::byte> all(data->size());
+  data->copy_metadata_to(all);
+  auto expected = std::vector<std::byte>(131072);
+  expected.insert(expected.end(), bytes.begin(), bytes.end());
+  EXPECT_EQ(all, expected);
+}
+
 }  // namespace
 }  // namespace cairn::engine
