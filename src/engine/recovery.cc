@@ -46,6 +46,7 @@ class Recovery final : private ReplayFilter {
   uint64_t checkpoint_ = 0;  // the store's
   Marks group_marks_;
   Marks kv_marks_;
+  std::vector<std::pair<Unit, Lsn>> superseded_;  // units of covered entries, unless the map has them
 };
 
 // The store and the device must belong together: a journal whose tail was moved is only half of the truth.
@@ -138,7 +139,9 @@ bool Recovery::add_entry(ReplayedEntry replayed) {
     return false;
   }
   const bool covered = is_covered(record);
-  if (!covered) {
+  if (covered) {
+    for (const Unit unit : record.units) superseded_.emplace_back(unit, replayed.batch);
+  } else {
     for (const Unit unit : record.units) {
       if (state_.space.claim_pending(unit)) continue;
       damage(fmt::format("entry {} of group {} wrote unit {}, which the chunk map has given to another",
@@ -195,6 +198,8 @@ void Recovery::take_over(Replay replay) {
   for (ReplayedEntry& entry : replay.entries) {
     if (!add_entry(std::move(entry))) return;
   }
+  // A chunk's map says what is covered only until the chunk is deleted: then the next replay meets these entries again.
+  for (const auto& [unit, batch] : superseded_) state_.space.hold(unit, batch);
   for (auto& [group, log] : state_.groups) {
     while (!log.pending.empty() && log.pending.front().covered) {
       shard_.journal_.entry_applied(log.pending.front().batch);

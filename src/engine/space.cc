@@ -43,6 +43,13 @@ bool Space::claim_pending(Unit unit) {
   return true;
 }
 
+void Space::hold(Unit unit, Lsn by) {
+  if (unit.value >= total() || allocator_.in_use(unit)) return;
+  allocator_.mark_used(unit);
+  ++freeing_;
+  superseded_[by].push_back(unit);
+}
+
 void Space::pending_to_used(uint64_t count) {
   ASSERT(count <= pending_);
   pending_ -= count;

@@ -46,6 +46,9 @@ class Space {
   // At opening. False when the unit is in use already: the map contradicts itself.
   bool claim_used(Unit unit);
   bool claim_pending(Unit unit);
+  // At opening, after all claims: a unit that a record names and nothing uses any more isn't given to others as long as
+  // that record, in the batch at `by`, can be replayed.
+  void hold(Unit unit, Lsn by);
 
   void pending_to_used(uint64_t count);
   // By an entry in the batch at `by`.
