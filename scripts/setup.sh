@@ -11,9 +11,10 @@ BUILD_PACKAGES="clang-19 lld-19 llvm-19 libclang-rt-19-dev cmake ninja-build cca
   liburing-dev libisal-dev librocksdb-dev libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libpugixml-dev
   libcli11-dev libtomlplusplus-dev libboost-dev libcurl4-openssl-dev libprotobuf-dev protobuf-compiler python3"
 TEST_PACKAGES="libgtest-dev libgmock-dev clang-tidy-19 clang-format-19 git
-  awscli s3cmd rclone python3-boto3 curl"
+  awscli s3cmd rclone python3-boto3 curl fio"
 NODE_PACKAGES="nodejs npm"
-BENCH_PACKAGES="nginx-light fio"
+# Its package starts a server on port 80: only for those who ask for it.
+BENCH_PACKAGES="nginx-light"
 
 # A node and an npm from elsewhere do as well, and Debian's npm would want to replace them.
 if command -v node >/dev/null && command -v npm >/dev/null; then

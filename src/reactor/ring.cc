@@ -92,6 +92,13 @@ void Ring::enter() {
   ASSERT(result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY || result == -ETIME);
 }
 
+void Ring::submit_queued() {
+  enters_.add();
+  const int result = io_uring_submit(&ring_);
+  // What the kernel doesn't take now is submitted by the next enter().
+  ASSERT(result >= 0 || result == -EINTR || result == -EAGAIN || result == -EBUSY);
+}
+
 void Ring::wait(Duration timeout) {
   enters_.add();
   const int64_t ns = timeout.ns < 0 ? 0 : timeout.ns;

@@ -37,12 +37,14 @@ class Ring {
   Result<void> enable();
 
   // Queues one operation: `prepare(sqe)` calls an io_uring_prep function. It is submitted by the next enter() or
-  // wait(). With op == nullptr nobody hears of the completion.
+  // wait(), or with others as soon as there are kSubmitAt of them: a device shall not idle while a long round of the
+  // reactor goes on. With op == nullptr nobody hears of the completion.
   template <typename Prepare>
   void submit(RingOp* op, Prepare&& prepare) {
     io_uring_sqe& sqe = next_sqe();
     std::forward<Prepare>(prepare)(sqe);
     io_uring_sqe_set_data(&sqe, op);
+    if (enabled_ && io_uring_sq_ready(&ring_) >= kSubmitAt) submit_queued();
   }
 
   // Ends an operation early: its last completion comes soon, with -ECANCELED unless it was faster. (Not POLL_REMOVE for
@@ -65,8 +67,11 @@ class Ring {
   void unregister_file(int slot);
 
  private:
+  static constexpr unsigned kSubmitAt = 8;
+
   explicit Ring(Counter& enters) : enters_(enters) {}
   io_uring_sqe& next_sqe();
+  void submit_queued();
 
   io_uring ring_{};
   bool open_ = false;
