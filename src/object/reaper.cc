@@ -33,20 +33,18 @@ Task<void> Reaper::run() {
   Scope batches(base_.loop);
   Duration idle = kFirstIdle;
   while (!base_.background.token().cancelled()) {
-    const Result<bool> found = co_await look(&batches);
-    if (found && *found) {
-      idle = kFirstIdle;
-      continue;
-    }
+    const Result<Look> found = co_await look(&batches);
+    if (found && found->more) continue;
     if (!found) report(found.error());
+    // Also after something was found: items that come one by one shall go in batches.
+    idle = found && found->any ? kFirstIdle : std::min(idle * 2, kLongestIdle);
     (void)co_await base_.loop.sleep(found ? idle : kAfterError, base_.background.token());
-    idle = std::min(idle * 2, kLongestIdle);
   }
   co_await batches.join();
 }
 
-Task<Result<bool>> Reaper::look(Scope* batches) {
-  if (waiting_.size() >= kWaitingItems) co_return false;
+Task<Result<Reaper::Look>> Reaper::look(Scope* batches) {
+  if (waiting_.size() >= kWaitingItems) co_return Look{};
   const std::string first(keys::kGarbage);
   if (cursor_.empty()) pass_began_ = base_.loop.now();
   kv::ScanOptions options{
@@ -66,10 +64,10 @@ Task<Result<bool>> Reaper::look(Scope* batches) {
   if (!page.items.empty()) cursor_ = page.items.back().key + '\0';
   // Most of what is new is at the end. What was leased, failed, or was queued by a slow clock is before the cursor.
   if (!page.more && base_.loop.now() - pass_began_ >= kPassEvery) cursor_.clear();
-  if (items.empty()) co_return page.more;
+  if (items.empty()) co_return Look{.any = false, .more = page.more};
   for (const Item& item : items) waiting_.insert(item.key);
   batches->spawn(&Reaper::work_off, this, std::move(items));
-  co_return true;
+  co_return Look{.any = true, .more = page.more};
 }
 
 Task<void> Reaper::work_off(std::vector<Item> items) {

@@ -39,8 +39,12 @@ class Reaper {
     bool leased = false;
     bool done = false;
   };
-  // Reads from `cursor_` on and spawns a batch of what doesn't wait yet. True when there was something.
-  Task<Result<bool>> look(Scope* batches);
+  struct Look {
+    bool any = false;   // something was new
+    bool more = false;  // there is more to read at once
+  };
+  // Reads from `cursor_` on and spawns a batch of what doesn't wait yet.
+  Task<Result<Look>> look(Scope* batches);
   Task<void> work_off(std::vector<Item> items);
   Task<Result<void>> delete_batch(std::vector<Item>* items);
   Task<Result<void>> check_leases(std::vector<Item>* items);
