@@ -9,8 +9,8 @@ std::byte byte_of(uint64_t number, size_t at) { return static_cast<std::byte>(nu
 
 }  // namespace
 
-Task<Result<mem::BufChain>> payload_of(mem::Pool* pool, uint64_t number, size_t bytes) {
-  CO_TRY(auto data, co_await pool->alloc_chain(bytes));
+Task<Result<mem::BufChain>> payload_of(mem::Pool* pool, uint64_t number, size_t bytes, CancelToken cancel) {
+  CO_TRY(auto data, co_await pool->alloc_chain(bytes, mem::Purpose::client, cancel));
   size_t at = 0;
   for (const mem::Buf& buf : data.slices()) {
     auto* to = const_cast<std::byte*>(buf.data());
@@ -110,7 +110,7 @@ Task<Result<srpc::Message<WorkBody>>> SimServer::work(srpc::CallContext& context
   if (request.meta.delay_us > 0) {
     CO_TRY(co_await context.loop.sleep(microseconds(request.meta.delay_us), context.cancel));
   }
-  CO_TRY(auto data, co_await payload_of(&context.pool, number, request.meta.bytes));
+  CO_TRY(auto data, co_await payload_of(&context.pool, number, request.meta.bytes, context.cancel));
   co_return srpc::Message<WorkBody>{.meta = request.meta, .data = std::move(data)};
 }
 

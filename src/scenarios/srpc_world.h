@@ -35,7 +35,7 @@ struct Work {
 };
 
 // The payload of call `number`, in either direction.
-Task<Result<mem::BufChain>> payload_of(mem::Pool* pool, uint64_t number, size_t bytes);
+Task<Result<mem::BufChain>> payload_of(mem::Pool* pool, uint64_t number, size_t bytes, CancelToken cancel = {});
 bool is_payload_of(const mem::BufChain& data, uint64_t number);
 
 struct SrpcPlan {

@@ -67,8 +67,8 @@ inline uint32_t crc_of(const mem::BufChain& chain) {
 }
 
 // Payload with the pattern; the chain's memory must be there.
-inline Task<Result<mem::BufChain>> make_payload(mem::Pool* pool, size_t size) {
-  CO_TRY(auto chain, co_await pool->alloc_chain(size));
+inline Task<Result<mem::BufChain>> make_payload(mem::Pool* pool, size_t size, CancelToken cancel = {}) {
+  CO_TRY(auto chain, co_await pool->alloc_chain(size, mem::Purpose::client, cancel));
   size_t at = 0;
   for (const mem::Buf& buf : chain.slices()) {
     auto* bytes = const_cast<std::byte*>(buf.data());
@@ -82,7 +82,8 @@ class Methods {
   explicit Methods(Server& server, uint32_t max_hang = 2000) {
     server.register_method<Echo>(*this, &Methods::echo, {.max_concurrent = 2000, .max_tail = 4000});
     server.register_method<Put>(*this, &Methods::put);
-    server.register_method<Get>(*this, &Methods::get);
+    // Without payload in requests: it waits for memory, and must not hold some meanwhile.
+    server.register_method<Get>(*this, &Methods::get, {.max_data = 0});
     server.register_method<Fail>(*this, &Methods::fail, {.max_tail = 4000});
     server.register_method<Hang>(*this, &Methods::hang, {.max_concurrent = max_hang, .retry_after = milliseconds(7)});
   }
@@ -108,7 +109,7 @@ class Methods {
     co_return Message<SizeBody>{.meta = size, .tail = {}, .data = {}};
   }
   Task<Result<Message<SizeBody>>> get(CallContext& context, Message<SizeBody> request) {
-    CO_TRY(auto data, co_await make_payload(&context.pool, request.meta.bytes));
+    CO_TRY(auto data, co_await make_payload(&context.pool, request.meta.bytes, context.cancel));
     SizeBody size{request.meta.bytes, crc_of(data)};
     co_return Message<SizeBody>{.meta = size, .tail = {}, .data = std::move(data)};
   }
