@@ -27,6 +27,8 @@
 namespace cairn::engine {
 namespace {
 
+// What a node gives a shard by default.
+constexpr size_t kDirtyBytes = size_t{96} << 20;
 constexpr size_t kArenaBytes = size_t{512} << 20;
 constexpr GroupId kGroup{1};
 
@@ -168,7 +170,8 @@ Task<int> run(const Plan& plan, Reactor& reactor, Registry& registry, UringDevic
   mem::Pool pool(reactor, registry, arena.memory(), size_t{64} << 20);
   const DeviceInfo info = co_await open_or_format({device, pool}, rng);
   const Shard::Context context{reactor, registry, pool, device, store};
-  auto shard = check(co_await Shard::open(context, info.extent(0), {.cache_bytes = 0}), "shard");
+  auto shard =
+      check(co_await Shard::open(context, info.extent(0), {.cache_bytes = 0, .dirty_bytes = kDirtyBytes}), "shard");
   check(shard->health(), "shard");
   Bench bench(plan, reactor, pool, *shard);
   co_await bench.run();

@@ -48,7 +48,7 @@ Admission::Lane Admission::lane_of(const Entry& entry, mem::Purpose purpose) con
 }
 
 Admission::Outcome Admission::try_take(Need need, Lane lane) {
-  const uint64_t keep_journal = lane == Lane::reserved ? 0 : journal_reserve();
+  const uint64_t keep_journal = lane == Lane::reserved ? 0 : journal_.reserve() + state_.pace.held_back();
   if (!journal_.has_room(need.journal_bytes, keep_journal)) return Outcome::no_journal_yet;
   const uint64_t keep_units = lane == Lane::client ? state_.space.reserve_units() : 0;
   if (need.units > 0 && !state_.space.try_reserve(need.units, keep_units)) {

@@ -5,8 +5,8 @@
 //
 //   lane     | who                                            | units down to | journal down to
 //   ---------+------------------------------------------------+---------------+----------------
-//   client   | writes that need new units                     | the reserve   | the reserve
-//   in_place | client writes to pages that have a home; kv    | nothing       | the reserve
+//   client   | writes that need new units                     | the reserve   | the reserve, and what a checkpoint
+//   in_place | client writes to pages that have a home; kv    | nothing       |   holds back (checkpoint_pace.h)
 //   reserved | deletes, discards, Purpose::internal           | nothing       | nothing
 //
 // Small writes in place take a unit only in case their chunk is deleted before they are applied; normally it goes back
@@ -68,7 +68,6 @@ class Admission final : public PermitOwner {
   Task<Result<Permit>> wait(Need need, Lane lane, CancelToken token);
   bool checkpoint_helps(Outcome outcome) const;
   Error too_late(Outcome outcome) const;
-  uint64_t journal_reserve() const { return journal_.capacity() / 16; }
 
   ShardState& state_;
   Journal& journal_;

@@ -11,8 +11,6 @@
 namespace cairn::engine {
 namespace {
 
-// Background work leaves most of the device's queue to others.
-constexpr uint64_t kHomeWritesInFlight = 4;
 constexpr size_t kMaxRunPages = 128;
 constexpr size_t kStoreWriteBytes = 256 * 1024;
 constexpr int kStoreTries = 8;
@@ -35,6 +33,7 @@ Task<Result<void>> Checkpointer::run() {
   const Time started = state_.context.loop.now();
   const Cut cut = begin();
   auto result = co_await write_all(cut);
+  state_.pace.end();
   if (result) {
     co_await finish(cut);
     state_.metrics.checkpoints.add();
@@ -59,7 +58,17 @@ Checkpointer::Cut Checkpointer::begin() {
   for (const auto& [group, log] : state_.groups) cut.applied.emplace_back(group, log.applied);
   state_.image.begin();
   state_.dirty.begin_flush();
+  state_.pace.begin(journal_.room(journal_.reserve()), grant(cut.tail - journal_.tail()),
+                    state_.dirty.flush_layer().size());
   return cut;
+}
+
+// What writers may take of the journal while this checkpoint frees `gain` bytes: as much, so that the next one is of
+// the same size, but no more than stays in memory until that one.
+uint64_t Checkpointer::grant(uint64_t gain) const {
+  const uint64_t limit = state_.dirty.memory_limit();
+  const uint64_t memory = limit - std::min(limit, state_.dirty.memory_bytes());
+  return std::min(std::max(gain, journal_.capacity() / 4), std::max(memory, journal_.capacity() / 8));
 }
 
 Task<Result<void>> Checkpointer::write_all(const Cut& cut) {
@@ -107,7 +116,7 @@ Task<void> Checkpointer::leave_word() {
 
 Task<Result<void>> Checkpointer::write_home() {
   Scope scope(state_.context.loop);
-  Home home{.slots{state_.context.loop, kHomeWritesInFlight}};
+  Home home{.run_ended{state_.context.loop}};
   const DirtyPages::Layer& layer = state_.dirty.flush_layer();  // stays as it is, but for memory that is shed
   for (auto at = layer.begin(); at != layer.end() && home.first_error == Errc::ok && !home.unreadable;) {
     Pages pages;
@@ -115,7 +124,11 @@ Task<Result<void>> Checkpointer::write_home() {
       pages.emplace_back(at->first, at->second);
       ++at;
     } while (at != layer.end() && pages.size() < kMaxRunPages && at->first == pages.back().first + 1);
-    (void)co_await home.slots.take();
+    while (home.under_way >= state_.pace.writes(journal_.room(journal_.reserve()))) {
+      home.run_ended.reset();
+      (void)co_await home.run_ended.wait();
+    }
+    ++home.under_way;
     scope.spawn(&Checkpointer::write_run, this, std::move(pages), &home);
   }
   co_await scope.join();
@@ -155,7 +168,9 @@ Task<void> Checkpointer::write_run(Pages pages, Home* home) {
     auto written = co_await write(state_.context.device, state_.layout.page_offset(first), std::move(chain));
     if (!written && home->first_error == Errc::ok) home->first_error = written.error().code();
   }
-  home->slots.give();
+  if (state_.pace.pages_home(pages.size())) listener_.on_checkpoint_progress();
+  --home->under_way;
+  home->run_ended.set();
 }
 
 // A page whose only copy is rotten stays where it is: its home still has older bytes, which don't match the CRC in the
@@ -211,6 +226,7 @@ Task<void> Checkpointer::finish(const Cut& cut) {
   state_.space.release_below(cut.tail);
   // What was written a moment ago is likely to be read, and most of it is in memory still.
   auto layer = state_.dirty.end_flush();
+  state_.share_memory();
   size_t kept = 0;
   for (auto& [home, page] : layer) {
     // A newer version, or a unit that was given up meanwhile: the one isn't asked for here, the other is erased from

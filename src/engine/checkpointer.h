@@ -38,10 +38,12 @@ namespace cairn::engine {
 
 class Checkpointer {
  public:
-  // Told at the end of each checkpoint.
+  // Told at the end of each checkpoint, and as it gets on.
   class Listener {
    public:
     virtual void on_checkpoint(bool succeeded) = 0;
+    // state.pace holds less back.
+    virtual void on_checkpoint_progress() = 0;
 
    protected:
     ~Listener() = default;
@@ -74,11 +76,13 @@ class Checkpointer {
   };
 
   Cut begin();
+  uint64_t grant(uint64_t gain) const;
   Task<Result<void>> write_all(const Cut& cut);
   Task<Result<void>> write_home();
   using Pages = std::vector<std::pair<HomePage, DirtyPage>>;  // neighbours
   struct Home {
-    Semaphore slots;
+    size_t under_way = 0;  // runs
+    Event run_ended;
     Errc first_error = Errc::ok;  // of the writes
     bool unreadable = false;      // a page's only copy can't be read now
   };

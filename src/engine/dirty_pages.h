@@ -46,6 +46,7 @@ class DirtyPages {
   bool has_new() const { return !current_.empty(); }
   size_t pages() const { return current_.size() + flushing_.size(); }
   uint64_t memory_bytes() const { return memory_bytes_; }
+  uint64_t memory_limit() const { return memory_limit_; }
 
   void begin_flush();
   // The layer is at home.

@@ -73,6 +73,11 @@ class Journal {
   // Room is promised before an entry gets its index, so that a submitted one always has it. True when `bytes` more can
   // be promised and `keep` are left.
   bool has_room(uint64_t bytes, uint64_t keep) const { return used_bytes() + promised_ + bytes + keep <= capacity(); }
+  // What could be promised now if `keep` were to be left.
+  uint64_t room(uint64_t keep) const {
+    const uint64_t taken = used_bytes() + promised_ + keep;
+    return taken < capacity() ? capacity() - taken : 0;
+  }
   void promise(uint64_t bytes) { promised_ += bytes; }
   void take_back(uint64_t bytes);
 
@@ -85,6 +90,8 @@ class Journal {
   // The position of the batch that will be made next.
   Lsn next() const { return next_; }
   uint64_t capacity() const { return config_.layout.journal_bytes; }
+  // What ordinary writers leave to those who free space.
+  uint64_t reserve() const { return capacity() / 16; }
   uint64_t used_bytes() const { return next_ - tail_; }
   // Everything below was covered by a checkpoint; the space is free at once.
   void set_tail(Lsn tail);

@@ -42,6 +42,11 @@ class PageCache {
   void erase_page(HomePage home);
   void erase_unit(Unit unit);
 
+  // Evicts what is beyond it.
+  void set_limit(uint64_t limit_bytes) {
+    limit_ = limit_bytes;
+    make_room();
+  }
   // Evicts about `bytes`; false when it is empty.
   bool evict(uint64_t bytes);
   void clear();
@@ -73,7 +78,7 @@ class PageCache {
   void evict_one();
   void make_room();
 
-  const uint64_t limit_;
+  uint64_t limit_;
   Gauge& gauge_;
   uint64_t bytes_ = 0;
   uint64_t small_bytes_ = 0;

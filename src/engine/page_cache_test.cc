@@ -50,6 +50,19 @@ TEST_F(PageCacheTest, ErasesWhatWasSuperseded) {
   EXPECT_EQ(gauge.value(), 0);
 }
 
+TEST_F(PageCacheTest, GivesWayToALowerLimit) {
+  for (uint32_t i = 0; i < 80; ++i) cache.insert_page(home_page(Unit(i), 0), memory(kPageBytes));
+  EXPECT_EQ(cache.bytes(), 80 * kPageBytes);
+  cache.set_limit(30 * kPageBytes);
+  EXPECT_EQ(cache.bytes(), 30 * kPageBytes);
+  cache.insert_page(home_page(Unit(100), 0), memory(kPageBytes));
+  EXPECT_EQ(cache.bytes(), 30 * kPageBytes);
+  cache.set_limit(0);
+  EXPECT_EQ(cache.bytes(), 0u);
+  cache.insert_page(home_page(Unit(100), 0), memory(kPageBytes));
+  EXPECT_EQ(cache.bytes(), 0u);
+}
+
 TEST_F(PageCacheTest, StaysWithinItsLimit) {
   SeededRng rng(5);
   const size_t free = rig.pool->free_bytes();

@@ -36,9 +36,10 @@ struct ShardExtent {
 };
 
 struct ShardOptions {
+  // Pages kept in memory: those just below, and in what they leave the ones that were read or written lately.
   uint64_t cache_bytes = 64 << 20;
   // Applied small writes kept in memory until they are home; beyond this they are read back from the journal.
-  uint64_t dirty_bytes = 32 << 20;
+  uint64_t dirty_bytes = 48 << 20;
   Duration checkpoint_interval = seconds(30);
   // How long admit() waits for a full journal or for units that a checkpoint will free, and how many may wait.
   Duration admission_wait = seconds(10);

@@ -44,6 +44,8 @@ void ShardImpl::note_change() {
 bool ShardImpl::checkpoint_frees_something() const {
   const uint64_t gain = journal_.first_unapplied() - journal_.tail();
   if (journal_.used_bytes() > journal_.capacity() / 2 && gain > journal_.capacity() / 4) return true;
+  // Another half gathers while this one is written home, and no page has to be read back from the journal for that.
+  if (state_.dirty.memory_bytes() > state_.dirty.memory_limit() / 2 && gain > journal_.capacity() / 8) return true;
   const Space& space = state_.space;
   const uint64_t low = space.total() / 8;
   const bool is_low = space.free() < space.reserved() + low;

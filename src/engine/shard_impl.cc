@@ -236,6 +236,7 @@ void ShardImpl::apply(GroupId group, Index index) {
     log.pop();
     // After a replay, what the checkpoint has already follows by itself: it isn't in recovered().
   } while (!log.pending.empty() && log.pending.front().covered);
+  state_.share_memory();
   state_.update_space_metrics();
   admission_.changed();
   note_change();

@@ -62,6 +62,7 @@ class ShardImpl final : public Shard,
   void on_read_done() override;
   void want_checkpoint() override;
   void on_checkpoint(bool succeeded) override;
+  void on_checkpoint_progress() override { admission_.changed(); }
   void on_units_freed() override;
   bool reclaim(size_t bytes) noexcept override;
 

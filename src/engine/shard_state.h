@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "engine/checkpoint_pace.h"
 #include "engine/chunk_map.h"
 #include "engine/dirty_pages.h"
 #include "engine/geometry.h"
@@ -40,6 +41,11 @@ struct ShardState {
     return std::max(unit_count / 100, std::min(16u, unit_count / 8));
   }
 
+  // After a change of what is dirty.
+  void share_memory() {
+    const uint64_t dirty_now = dirty.memory_bytes();
+    cache.set_limit(options.cache_bytes > dirty_now ? options.cache_bytes - dirty_now : 0);
+  }
   void update_space_metrics() {
     metrics.free_bytes.set(static_cast<int64_t>(space.free() * kUnitBytes));
     metrics.used_bytes.set(static_cast<int64_t>((space.used() + space.pending()) * kUnitBytes));
@@ -63,6 +69,7 @@ struct ShardState {
   Space space;
   DirtyPages dirty;
   PageCache cache;
+  CheckpointPace pace;
   GroupLogs groups;
   Superblock superblock;        // the last one written
   uint64_t applies = 0;         // entries applied in this life, or found applied when it began

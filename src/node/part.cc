@@ -36,11 +36,13 @@ std::string_view mode_name(Mode mode) {
 }
 
 StorageNode::Options storage_options(const Part::Shared& shared, uint32_t index) {
+  const uint64_t cache = shared.resources.engine_cache_bytes / shared.device.geometry.shard_count;
   return {.node = shared.directory.identity().node_id,
           .life = shared.life,
           .poll_group = static_cast<uint16_t>(index),
           .map = shared.map,
-          .shard = {.cache_bytes = shared.resources.engine_cache_bytes / shared.device.geometry.shard_count,
+          .shard = {.cache_bytes = cache,
+                    .dirty_bytes = cache / 4 * 3,
                     .checkpoint_interval = shared.settings.engine_checkpoint_interval}};
 }
 

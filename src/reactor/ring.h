@@ -67,7 +67,7 @@ class Ring {
   void unregister_file(int slot);
 
  private:
-  static constexpr unsigned kSubmitAt = 8;
+  static constexpr unsigned kSubmitAt = 4;
 
   explicit Ring(Counter& enters) : enters_(enters) {}
   io_uring_sqe& next_sqe();

@@ -25,7 +25,8 @@ class Rig {
  public:
   struct Options {
     uint64_t seed = 1;
-    uint64_t shard_bytes = 40 * kMegabyte;  // 16 MiB of it journal
+    uint64_t shard_bytes = 40 * kMegabyte;
+    uint64_t journal_bytes = 16 * kMegabyte;  // of them
     uint64_t pool_bytes = 64 * kMegabyte;
     ShardOptions shard{};
   };
@@ -43,7 +44,7 @@ class Rig {
               .shard = 3,
               .offset = 0,
               .length = options.shard_bytes,
-              .journal_bytes = 16 * kMegabyte};
+              .journal_bytes = options.journal_bytes};
     plug_in();
   }
   ~Rig() {
