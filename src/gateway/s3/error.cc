@@ -38,6 +38,8 @@ constexpr std::array kCodes = {
     CodeInfo{Code::InvalidPartOrder, "InvalidPartOrder", 400, "The parts are not listed in ascending order."},
     CodeInfo{Code::InvalidRange, "InvalidRange", 416, "The requested range can't be satisfied."},
     CodeInfo{Code::InvalidRequest, "InvalidRequest", 400, "Invalid Request"},
+    CodeInfo{Code::InvalidStorageClass, "InvalidStorageClass", 400,
+             "This server has the storage class STANDARD and takes REDUCED_REDUNDANCY for it."},
     CodeInfo{Code::InvalidURI, "InvalidURI", 400, "The URI could not be parsed."},
     CodeInfo{Code::KeyTooLongError, "KeyTooLongError", 400, "The key is longer than 1,024 bytes."},
     CodeInfo{Code::MalformedTrailerError, "MalformedTrailerError", 400,

@@ -34,6 +34,7 @@ enum class Code : uint8_t {
   InvalidPartOrder,
   InvalidRange,
   InvalidRequest,
+  InvalidStorageClass,
   InvalidURI,
   KeyTooLongError,
   MalformedTrailerError,

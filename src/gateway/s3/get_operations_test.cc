@@ -160,6 +160,21 @@ TEST(GetObject, AnswersForWhatIsNotThere) {
     EXPECT_EQ(error_code(r), "InvalidArgument");
     r = co_await t->call({.method = "OPTIONS", .path = "/bkt/k"});
     EXPECT_EQ(r.status, 405);
+    EXPECT_EQ(r.header("allow"), "PUT, GET, HEAD, DELETE");
+    r = co_await t->call({.path = "/bkt/k", .headers = {{"x-amz-expected-bucket-owner", "somebody"}}});
+    EXPECT_EQ(error_code(r), "AccessDenied");
+    r = co_await t->call({.path = "/none/k", .headers = {{"x-amz-expected-bucket-owner", "somebody"}}});
+    EXPECT_EQ(error_code(r), "NoSuchBucket");
+    const std::string owner = xml_text((co_await t->call({.path = "/"})).body, "ID");
+    EXPECT_FALSE(owner.empty());
+    r = co_await t->call({.path = "/bkt/k", .headers = {{"x-amz-expected-bucket-owner", owner}}});
+    EXPECT_EQ(r.body, "x");
+    r = co_await t->put("/bkt/copy", "",
+                        {{"x-amz-copy-source", "bkt/k"}, {"x-amz-source-expected-bucket-owner", "somebody"}});
+    EXPECT_EQ(error_code(r), "AccessDenied");
+    r = co_await t->put("/bkt/copy", "",
+                        {{"x-amz-copy-source", "bkt/k"}, {"x-amz-source-expected-bucket-owner", owner}});
+    EXPECT_EQ(r.status, 200);
     r = co_await t->call({.path = "/bkt/%zz"});
     EXPECT_EQ(r.status, 400);
   });

@@ -99,6 +99,16 @@ Task<void> answer_error(Call& call, const S3Error& error) {
   (void)co_await send_xml(call, render_error(error, call.resource(), call.request_id, call.host_id), error.status());
 }
 
+// A client that says whose bucket it means isn't given somebody else's.
+Answer check_owner(Call& call) {
+  const auto expected = call.request.headers().get("x-amz-expected-bucket-owner");
+  if (!expected || call.bucket.empty()) co_return S3Result<void>{};
+  const auto bucket = co_await call.store().head_bucket(call.bucket, call.context());
+  // One that doesn't exist is the operation's affair.
+  if (bucket && bucket->owner != *expected) co_return Code::AccessDenied;
+  co_return S3Result<void>{};
+}
+
 }  // namespace
 
 Handler::Handler(const Context& context, Settings settings)
@@ -123,7 +133,12 @@ Task<S3Result<Operation>> Handler::admit(Call& call) {
                       .has_copy_source = call.request.headers().has("x-amz-copy-source")};
   // Who asks comes before what for: an unknown client learns nothing about what is there or possible.
   CO_TRY(co_await authenticator_.authenticate(call));
-  co_return route(target, call.query);
+  auto operation = route(target, call.query);
+  if (!operation && operation.error().code() == Code::MethodNotAllowed) {
+    call.response.set_header("Allow", allowed_methods(target));
+  }
+  if (operation) CO_TRY(co_await check_owner(call));
+  co_return operation;
 }
 
 Answer Handler::serve(Call& call) {

@@ -58,11 +58,13 @@ constexpr Row kRows[] = {
     {"GET", Level::object, "tagging", Operation::object_subresource},
 };
 
-// Every query parameter that names a sub-resource, ours or not. All others only refine an operation.
+// Every query parameter that names a sub-resource, ours or not; `append` is Ceph's. All others only refine an
+// operation.
 constexpr std::string_view kSubresources[] = {"abac",
                                               "accelerate",
                                               "acl",
                                               "analytics",
+                                              "append",
                                               "attributes",
                                               "cors",
                                               "delete",
@@ -138,6 +140,11 @@ S3Result<void> check_parameters(Operation operation, const QueryParameters& quer
   return {};
 }
 
+Level level_of(const Target& target) {
+  if (!target.has_bucket) return Level::service;
+  return target.has_key ? Level::object : Level::bucket;
+}
+
 Operation turned_into_copy(Operation operation) {
   if (operation == Operation::put_object) return Operation::copy_object;
   return operation == Operation::upload_part ? Operation::upload_part_copy : operation;
@@ -148,7 +155,7 @@ Operation turned_into_copy(Operation operation) {
 std::string_view operation_name(Operation operation) { return kNames[static_cast<size_t>(operation)]; }
 
 S3Result<Operation> route(const Target& target, const QueryParameters& query) {
-  const Level level = !target.has_bucket ? Level::service : !target.has_key ? Level::bucket : Level::object;
+  const Level level = level_of(target);
   std::string_view subresource;
   for (const std::string_view name : kSubresources) {
     if (!has_parameter(query, name)) continue;
@@ -175,6 +182,16 @@ S3Result<Operation> route(const Target& target, const QueryParameters& query) {
   }
   if (method_known || level == Level::service) return Code::MethodNotAllowed;
   return Code::NotImplemented;
+}
+
+std::string allowed_methods(const Target& target) {
+  std::string methods;
+  for (const Row& row : kRows) {
+    if (row.level != level_of(target) || !row.subresource.empty()) continue;
+    if (!methods.empty()) methods += ", ";
+    methods += row.method;
+  }
+  return methods;
 }
 
 }  // namespace cairn::s3

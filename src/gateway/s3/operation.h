@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "gateway/s3/error.h"
@@ -46,5 +47,7 @@ struct Target {
 // Errors: NotImplemented for a sub-resource that this server doesn't have (never the operation without it: PUT ?acl
 // must not overwrite the object), MethodNotAllowed.
 S3Result<Operation> route(const Target& target, const QueryParameters& query);
+// What Allow says when route() gave MethodNotAllowed: "PUT, GET". RFC 9110, section 15.5.6.
+std::string allowed_methods(const Target& target);
 
 }  // namespace cairn::s3

@@ -50,6 +50,7 @@ TEST(Operation, Table) {
       {"PATCH", "/b/k", "MethodNotAllowed"},
       {"GET", "/b?acl&policy", "InvalidArgument"},
       {"PUT", "/b/k?renameObject", "NotImplemented"},
+      {"PUT", "/b/k?append&position=0", "NotImplemented"},
       {"PUT", "/b/k?partNumber=1", "InvalidArgument"},
       {"PUT", "/b/k?versionId=null", "InvalidArgument"},
       {"POST", "/b/k?uploads&versionId=1", "InvalidArgument"},
@@ -58,6 +59,12 @@ TEST(Operation, Table) {
       {"DELETE", "/b/k?versionId=null", "DeleteObject"},
   };
   for (const auto& [method, path, expected] : cases) EXPECT_EQ(routed(method, path), expected) << method << " " << path;
+}
+
+TEST(Operation, SaysWhatIsAllowed) {
+  EXPECT_EQ(allowed_methods({.method = "PATCH", .has_bucket = true, .has_key = true}), "PUT, GET, HEAD, DELETE");
+  EXPECT_EQ(allowed_methods({.method = "POST", .has_bucket = true}), "PUT, HEAD, DELETE, GET");
+  EXPECT_EQ(allowed_methods({.method = "POST"}), "GET");
 }
 
 TEST(Operation, CopySourceTurnsWritesIntoCopies) {

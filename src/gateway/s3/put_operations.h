@@ -13,8 +13,8 @@ Answer upload_part(Call& call);
 Answer copy_object(Call& call);
 Answer upload_part_copy(Call& call);
 
-// NotImplemented for headers that ask for what this server doesn't do (encryption, tags, locks, access for others):
-// storing the object without it would break a promise that the client takes for given.
+// NotImplemented for headers that ask for what this server doesn't do (encryption, tags, locks, access for others), and
+// InvalidStorageClass: storing the object without it would break a promise that the client takes for given.
 S3Result<void> check_unsupported_headers(const http::Headers& headers);
 
 }  // namespace cairn::s3

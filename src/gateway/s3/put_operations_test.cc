@@ -398,6 +398,20 @@ TEST(PutObject, ExactlyOneOfManyConditionalWritesWins) {
   });
 }
 
+TEST(PutObject, TakesNoStorageClassThatItDoesNotHave) {
+  GatewayRig rig;
+  rig.tell([](GatewayRig* t) -> Task<void> {
+    co_await make_bucket(t);
+    for (const char* known : {"STANDARD", "REDUCED_REDUNDANCY"}) {
+      EXPECT_EQ((co_await t->put("/bkt/k", "x", {{"x-amz-storage-class", known}})).status, 200);
+    }
+    for (const char* other : {"GLACIER", "STANDARD_IA", "standard"}) {
+      EXPECT_EQ(error_code(co_await t->put("/bkt/k", "y", {{"x-amz-storage-class", other}})), "InvalidStorageClass");
+    }
+    EXPECT_EQ((co_await t->get("/bkt/k")).body, "x");
+  });
+}
+
 TEST(PutObject, TellsWhatTheStoreCannotDo) {
   GatewayRig rig;
   rig.tell([](GatewayRig* t) -> Task<void> {

@@ -33,6 +33,10 @@ bool names(const Unsupported& entry, std::string_view header) {
 }  // namespace
 
 S3Result<void> check_unsupported_headers(const http::Headers& headers) {
+  const std::string_view storage_class = headers.value("x-amz-storage-class");
+  if (!storage_class.empty() && storage_class != "STANDARD" && storage_class != "REDUCED_REDUNDANCY") {
+    return Code::InvalidStorageClass;
+  }
   for (const auto& field : headers) {
     for (const Unsupported& entry : kUnsupported) {
       if (!names(entry, field.name) || field.value.empty()) continue;
