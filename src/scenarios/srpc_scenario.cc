@@ -16,6 +16,8 @@ constexpr size_t kClients = 3;
 constexpr Duration kDuration = milliseconds(1500);
 // What may pass between a deadline and the end of its call: rounds of a loop.
 constexpr Duration kSlack = milliseconds(1);
+// Longer than either end waits for a word from the other one.
+constexpr Duration kIdle = seconds(3);
 
 class World {
  public:
@@ -24,6 +26,7 @@ class World {
 
  private:
   static Task<void> caller(World* world, SimClient* client, uint64_t seed, Time until);
+  size_t payload_bytes(Rng& rng) const;
   static Task<void> one_call(World* world, SimClient* client, srpc::Channel* channel, uint64_t number, WorkBody body,
                              size_t bytes, Duration patience, Duration cancel_after);
   static Task<void> cancel_later(SimLoop* loop, Duration after, CancelSource* source, CancelToken stop);
@@ -133,26 +136,42 @@ Task<void> World::one_call(World* world, SimClient* client, srpc::Channel* chann
   --world->open_calls_;
 }
 
+// Payloads cost most of what a seed costs: large ones are rare, and rarer where the network takes a few bytes at a time
+// and makes some events of each; there those that take some twenty pieces are the rule.
+size_t World::payload_bytes(Rng& rng) const {
+  const bool any = rng.chance(1, 2);
+  const uint64_t large = rng.chance(1, 60) ? 200'000 : 20'000;
+  const uint64_t enough = rng.chance(1, 100) ? large : uint64_t{net_.faults().piece_bytes} * 10;
+  return rng.below(any ? std::min(large, enough) : std::min(uint64_t{300}, enough));
+}
+
+// Calls come in bursts: what overtakes and what waits needs many at a time, what keeps idle connections alive needs
+// none, and what strikes once in a while needs time. Calls all the time would show no more, but take most of the time.
 Task<void> World::caller(World* world, SimClient* client, uint64_t seed, Time until) {
   SeededRng rng(seed);
   Scope calls(client->loop());
+  const auto sleep_below_us = [&](uint64_t us) {
+    return client->loop().sleep(microseconds(static_cast<int64_t>(rng.below(us))));
+  };
   while (client->loop().now() < until && world->check_.ok()) {
-    if (calls.running() < 60) {
-      const uint64_t number = world->next_call_++;
-      const auto size = [&] {
-        return rng.chance(1, 2) ? rng.below(300) : rng.chance(1, 20) ? rng.below(200'000) : rng.below(20'000);
-      };
-      WorkBody body;
-      body.number = number;
-      body.delay_us = static_cast<uint32_t>(rng.chance(1, 2) ? 0 : rng.below(rng.chance(1, 10) ? 200'000 : 3000));
-      body.bytes = static_cast<uint32_t>(size());
-      const Duration patience = microseconds(static_cast<int64_t>(1 + rng.below(rng.chance(1, 4) ? 3000 : 2'000'000)));
-      const Duration cancel_after =
-          rng.chance(1, 4) ? microseconds(static_cast<int64_t>(1 + rng.below(4000))) : Duration{};
-      auto& channel = client->channels[rng.below(client->channels.size())];
-      calls.spawn(&World::one_call, world, client, channel.get(), number, body, size(), patience, cancel_after);
+    if (!world->plan_.busy_callers) (void)co_await sleep_below_us(rng.chance(1, 4) ? 600'000 : 60'000);
+    for (uint64_t left = 1 + rng.below(60); left > 0 && client->loop().now() < until; --left) {
+      if (calls.running() < 60) {
+        const uint64_t number = world->next_call_++;
+        WorkBody body;
+        body.number = number;
+        body.delay_us = static_cast<uint32_t>(rng.chance(1, 2) ? 0 : rng.below(rng.chance(1, 10) ? 200'000 : 3000));
+        body.bytes = static_cast<uint32_t>(world->payload_bytes(rng));
+        const Duration patience =
+            microseconds(static_cast<int64_t>(1 + rng.below(rng.chance(1, 4) ? 3000 : 2'000'000)));
+        const Duration cancel_after =
+            rng.chance(1, 4) ? microseconds(static_cast<int64_t>(1 + rng.below(4000))) : Duration{};
+        auto& channel = client->channels[rng.below(client->channels.size())];
+        calls.spawn(&World::one_call, world, client, channel.get(), number, body, world->payload_bytes(rng), patience,
+                    cancel_after);
+      }
+      if (rng.chance(3, 4)) (void)co_await sleep_below_us(2000);
     }
-    if (rng.chance(3, 4)) (void)co_await client->loop().sleep(microseconds(static_cast<int64_t>(rng.below(2000))));
   }
   co_await calls.join();
 }
@@ -247,6 +266,11 @@ Task<void> World::check_channel(World* world, SimClient* client, srpc::Channel* 
 }
 
 Task<void> World::settle() {
+  if (!plan_.ends_connections()) {
+    // Only keepalive keeps them. (Where something is dead, nobody shall have the time to notice.)
+    coverage_.hit("srpc.idle");
+    (void)co_await main_.sleep(kIdle);
+  }
   for (auto& client : clients_) {
     for (auto& channel : client->channels) co_await check_channel(this, client.get(), channel.get());
   }
@@ -285,6 +309,11 @@ RunOutcome World::run() {
   check_.that(net_.connections() == 0, "{} connections are left", net_.connections());
   for (auto& client : clients_) {
     check_.that(client->pool().free_bytes() == client->pool().total_bytes(), "a client holds memory in the end");
+    if (!plan_.ends_connections()) {
+      check_.that(client->metrics().connects.value() == kServers,
+                  "{} connections were made to {} servers, without cause", client->metrics().connects.value(),
+                  kServers);
+    }
     coverage_.hit("srpc.late_reply", client->metrics().late_replies.value());
     coverage_.hit("srpc.reconnect", client->metrics().connects.value() -
                                         std::min<uint64_t>(client->metrics().connects.value(), kServers));

@@ -1,11 +1,26 @@
 #include "scenarios/srpc_world.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "engine/types.h"
+#include "scenarios/page_pattern.h"
 
 namespace cairn::scenarios {
 namespace {
 
-std::byte byte_of(uint64_t number, size_t at) { return static_cast<std::byte>(number * 37 + at * 11 + (at >> 9)); }
+// Cuts `bytes`, which begin `at` bytes into a payload, where the payload's pages end:
+// function(piece, number of the page, where in the page the piece begins).
+template <typename Bytes, typename Function>
+void for_each_page(Bytes bytes, size_t at, Function function) {
+  while (!bytes.empty()) {
+    const size_t offset = at % engine::kPageBytes;
+    const size_t n = std::min(bytes.size(), engine::kPageBytes - offset);
+    function(bytes.first(n), static_cast<uint32_t>(at / engine::kPageBytes), offset);
+    bytes = bytes.subspan(n);
+    at += n;
+  }
+}
 
 }  // namespace
 
@@ -13,8 +28,12 @@ Task<Result<mem::BufChain>> payload_of(mem::Pool* pool, uint64_t number, size_t 
   CO_TRY(auto data, co_await pool->alloc_chain(bytes, mem::Purpose::client, cancel));
   size_t at = 0;
   for (const mem::Buf& buf : data.slices()) {
-    auto* to = const_cast<std::byte*>(buf.data());
-    for (size_t i = 0; i < buf.size(); ++i) to[i] = byte_of(number, at++);
+    const std::span to(const_cast<std::byte*>(buf.data()), buf.size());
+    for_each_page(to, at, [&](std::span<std::byte> piece, uint32_t page, size_t offset) {
+      ASSERT(offset == 0);  // blocks of memory are whole pages
+      fill_page(piece, number, page);
+    });
+    at += buf.size();
   }
   co_return data;
 }
@@ -22,8 +41,12 @@ Task<Result<mem::BufChain>> payload_of(mem::Pool* pool, uint64_t number, size_t 
 bool is_payload_of(const mem::BufChain& data, uint64_t number) {
   size_t at = 0;
   bool right = true;
-  data.for_each([&](std::span<const std::byte> piece) {
-    for (const std::byte b : piece) right = right && b == byte_of(number, at++);
+  const PageVersion wanted{.version = number, .valid = engine::kPageBytes};
+  data.for_each([&](std::span<const std::byte> bytes) {
+    for_each_page(bytes, at, [&](std::span<const std::byte> piece, uint32_t page, size_t offset) {
+      right = right && page_matches(piece, static_cast<uint32_t>(offset), wanted, page);
+    });
+    at += bytes.size();
   });
   return right;
 }
@@ -39,6 +62,7 @@ SrpcPlan SrpcPlan::draw(Rng& rng) {
   plan.power_losses = rng.chance(1, 4);
   plan.drains = rng.chance(1, 3);
   plan.memory_hogs = rng.chance(1, 4);
+  plan.busy_callers = rng.chance(1, 16);
   return plan;
 }
 
@@ -56,6 +80,7 @@ std::string SrpcPlan::to_string() const {
   add(power_losses, "power_losses");
   add(drains, "drains");
   add(memory_hogs, "memory_hogs");
+  add(busy_callers, "busy_callers");
   return text.empty() ? "no faults" : text;
 }
 

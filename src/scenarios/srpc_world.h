@@ -48,6 +48,10 @@ struct SrpcPlan {
   bool drains = false;
   bool memory_hogs = false;
   bool few_credits = false;
+  bool busy_callers = false;  // without pauses
+
+  // Nothing else may end a connection.
+  bool ends_connections() const { return losses || cuts || kills || power_losses || drains; }
   static SrpcPlan draw(Rng& rng);
   std::string to_string() const;
 };

@@ -9,6 +9,16 @@ namespace cairn::sim {
 
 using srpc::stream::Moved;
 
+namespace {
+
+size_t total(std::span<const iovec> vectors) {
+  size_t bytes = 0;
+  for (const iovec& vector : vectors) bytes += vector.iov_len;
+  return bytes;
+}
+
+}  // namespace
+
 NetWire::NetWire(Net& net, uint64_t number, Net::Node a, Net::Node b) : net_(net), number_(number), nodes_{a, b} {}
 
 NetWire::~NetWire() { net_.wires_.erase(number_); }
@@ -36,6 +46,7 @@ size_t NetWire::send(int side, std::span<iovec> vectors) {
   Rng& rng = net_.simulator_.rng();
   const size_t room = std::min(faults.buffer_bytes - direction.bytes, 1 + rng.below(faults.piece_bytes));
   Piece piece{};
+  piece.bytes.reserve(std::min(room, total(vectors)));
   for (const iovec& vector : vectors) {
     const auto* bytes = static_cast<const std::byte*>(vector.iov_base);
     const size_t n = std::min(vector.iov_len, room - piece.bytes.size());
