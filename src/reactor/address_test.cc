@@ -68,5 +68,32 @@ TEST(Resolve, FindsLocalhostAndRefusesNonsense) {
   }
 }
 
+// RFC 6761: also where there is no /etc/hosts and no DNS.
+TEST(Resolve, LocalhostNeedsNoResolver) {
+  SeededRng rng(1);
+  Registry registry;
+  auto reactor = *Reactor::create({.mode = Mode::economy, .rng = rng, .registry = registry});
+  OffloadPool helpers("test-resolve", 1);
+  const auto ask = [&](std::string name, Lookup lookup) {
+    return reactor->run_task(
+        [](OffloadPool* pool, Reactor* r, std::string n, Lookup l) { return resolve(*pool, *r, std::move(n), l); },
+        &helpers, reactor.get(), std::move(name), lookup);
+  };
+  const Lookup none = [](const std::string&) {
+    return Result<std::vector<Address>>(Error(Errc::not_found, "no name"));
+  };
+  const Lookup down = [](const std::string&) { return Result<std::vector<Address>>(Error(Errc::unavailable, "down")); };
+  for (const Lookup lookup : {none, down}) {
+    const auto local = ask("localhost:9000", lookup);
+    ASSERT_TRUE(local) << local.error().to_string();
+    EXPECT_EQ(*local, std::vector{Address::loopback(9000)});
+  }
+  EXPECT_EQ(ask("example.org:9000", none).code(), Errc::not_found);
+  EXPECT_EQ(ask("example.org:9000", down).code(), Errc::unavailable);
+  // A resolver that knows it has the last word.
+  const Lookup v6 = [](const std::string&) { return Result<std::vector<Address>>({*Address::parse("[::1]:0")}); };
+  EXPECT_EQ(ask("localhost:9000", v6)->front().to_string(), "[::1]:9000");
+}
+
 }  // namespace
 }  // namespace cairn

@@ -28,6 +28,8 @@ struct RingOp {
 
 class Ring {
  public:
+  static constexpr unsigned kSubmitAt = 4;
+
   static Result<std::unique_ptr<Ring>> create(unsigned entries, Counter& enters);
   Ring(const Ring&) = delete;
   Ring& operator=(const Ring&) = delete;
@@ -67,8 +69,6 @@ class Ring {
   void unregister_file(int slot);
 
  private:
-  static constexpr unsigned kSubmitAt = 4;
-
   explicit Ring(Counter& enters) : enters_(enters) {}
   io_uring_sqe& next_sqe();
   void submit_queued();
