@@ -2,7 +2,8 @@
 // limit. Prints one JSON document.
 //
 //   srpc_bench SIDE WAIT SIZE DEPTH SECONDS
-//     SIDE   srpc | shm: over shared memory | bare: one send for each message | batched: bare, and all messages that came together go back in one
+//     SIDE   srpc | shm: over shared memory | bare: one send for each message | batched: bare, and all messages that
+//     came together go back in one
 //            send: the limit, which no sender can reach whose messages come from several places
 //     WAIT   epoll: sleeps when there is nothing to do (srpc: economy mode) | poll: never does (srpc: performance mode)
 //            | auto (srpc only)

@@ -24,11 +24,11 @@ union Control {
   char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-Result<std::pair<sockaddr_un, socklen_t>> abstract(const std::string& name) {
+Result<std::pair<sockaddr_un, socklen_t>> abstract_address(const std::string& name) {
   sockaddr_un address{};
   if (name.size() + 1 > sizeof address.sun_path) return Error(Errc::invalid_argument, "shared memory: a name too long");
   address.sun_family = AF_UNIX;
-  // cairn-allow(memcpy): a name
+  // cairn-allow(memcpy): a name, not payload
   std::memcpy(address.sun_path + 1, name.data(), name.size());
   return std::pair(address, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size()));
 }
@@ -53,7 +53,7 @@ Result<void> send_memfd(const Fd& socket, const Fd& memfd) {
   rights->cmsg_type = SCM_RIGHTS;
   rights->cmsg_len = CMSG_LEN(sizeof(int));
   const int fd = memfd.get();
-  // cairn-allow(memcpy): a descriptor
+  // cairn-allow(memcpy): a descriptor, not payload
   std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
   if (::sendmsg(socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) != static_cast<ssize_t>(hello.size())) {
     return Error(Errc::unavailable, "shared memory: the server is gone");
@@ -77,7 +77,7 @@ Result<Fd> receive_memfd(const Fd& socket) {
   for (cmsghdr* at = CMSG_FIRSTHDR(&message); n >= 0 && at != nullptr; at = CMSG_NXTHDR(&message, at)) {
     if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS || at->cmsg_len != CMSG_LEN(sizeof(int))) continue;
     int fd = -1;
-    // cairn-allow(memcpy): a descriptor
+    // cairn-allow(memcpy): a descriptor, not payload
     std::memcpy(&fd, CMSG_DATA(at), sizeof fd);
     memfd = Fd(fd);
   }
@@ -107,7 +107,7 @@ bool is_of_this_machine(const Address& address) {
 }
 
 Result<Fd> listen_at(const std::string& name) {
-  TRY(const auto address, abstract(name));
+  TRY(const auto address, abstract_address(name));
   TRY(Fd socket, make_socket());
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address.first), address.second) != 0) {
     if (errno == EADDRINUSE) return Error(Errc::busy, "shared memory: '" + name + "' is taken by another server");
@@ -118,7 +118,7 @@ Result<Fd> listen_at(const std::string& name) {
 }
 
 Result<Fd> connect_to(const std::string& name) {
-  TRY(const auto address, abstract(name));
+  TRY(const auto address, abstract_address(name));
   TRY(Fd socket, make_socket());
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.first), address.second) != 0) {
     return Error(Errc::unavailable, "shared memory: nobody takes connections at '" + name + "'");

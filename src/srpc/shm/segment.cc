@@ -60,7 +60,7 @@ Result<Segment> Segment::adopt(const Fd& memfd) {
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
     return Error(Errc::protocol_error, "shared memory: not a sealed memfd");
   }
-  struct stat about {};
+  struct stat about{};
   if (fstat(memfd.get(), &about) != 0) return error_from_errno(errno, "shared memory: fstat");
   const auto size = static_cast<uint64_t>(about.st_size);
   if (size < size_of(kMinRingBytes) || size > size_of(kMaxRingBytes)) {

@@ -16,8 +16,6 @@ using How = stream::Moved::How;
 size_t ring_to_peer(Side side) { return side == Side::client ? 0 : 1; }
 size_t ring_from_peer(Side side) { return side == Side::client ? 1 : 0; }
 
-stream::Moved nonsense() { return {How::failed, 0, "the peer wrote nonsense into the shared memory"}; }
-
 class ShmDetached final : public DetachedEndpoint {
  public:
   explicit ShmDetached(Link link) : link_(std::move(link)) {}
@@ -36,8 +34,9 @@ std::unique_ptr<Endpoint> ShmPollGroup::make_endpoint(Link link) {
   return StreamGroup::make_endpoint(std::make_unique<ShmStream>(*this, std::move(link)));
 }
 
-ShmStream::ShmStream(stream::StreamGroup& group, Link link)
+ShmStream::ShmStream(ShmPollGroup& group, Link link)
     : GroupedStream(group),
+      bells_(group.bells()),
       link_(std::move(link)),
       producer_(link_.segment.control(ring_to_peer(link_.side)), link_.segment.bytes(ring_to_peer(link_.side)),
                 link_.written),
@@ -72,7 +71,7 @@ void ShmStream::watch() {
 
 void ShmStream::on_look_again(void* self) {
   auto& stream = *static_cast<ShmStream*>(self);
-  if (stream.receiving() && !stream.hot()) stream.events().on_receivable();
+  if (stream.broken_ || (stream.receiving() && !stream.hot())) stream.events().on_receivable();
 }
 
 void ShmStream::try_now() {
@@ -113,15 +112,23 @@ void ShmStream::hear_bell() {
 
 void ShmStream::ring_bell() {
   const char ring = '!';
+  bells_.add();
   // Where there is no room for one more, the other has enough to hear.
   (void)::send(link_.socket.get(), &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+// Also when it is found out while sending, reading tells it.
+stream::Moved ShmStream::fail() {
+  broken_ = true;
+  look_again_.post();
+  return {How::failed, 0, "the peer wrote nonsense into the shared memory"};
 }
 
 stream::Moved ShmStream::receive(std::span<iovec> vectors) {
   // In this order: what was written before the end is there when the end is seen.
   const bool ended = hung_up_ || consumer_.ended();
   const auto available = consumer_.available();
-  if (!available) return nonsense();
+  if (!available || broken_) return fail();
   if (*available == 0) return {ended ? How::end : How::would_block};
   const size_t n = consumer_.read(vectors, *available);
   received();
@@ -137,7 +144,7 @@ stream::Moved ShmStream::send(std::span<iovec> vectors) {
     if (blocked_) return {How::would_block};
     room = producer_.room();
   }
-  if (!room) return nonsense();
+  if (!room) return fail();
   const size_t n = producer_.write(vectors, *room);
   if (producer_.must_ring()) ring_bell();
   return {How::some, n};
@@ -149,8 +156,8 @@ void ShmStream::shutdown_send() {
 }
 
 std::unique_ptr<DetachedEndpoint> ShmStream::detach() {
-  Link link{std::move(link_.socket), std::move(link_.segment), link_.side, link_.peer, producer_.head(),
-            consumer_.tail()};
+  Link link{std::move(link_.socket), std::move(link_.segment), link_.side, link_.peer,
+            producer_.head(),        consumer_.tail()};
   leave();
   return std::make_unique<ShmDetached>(std::move(link));
 }

@@ -1,11 +1,12 @@
-// ShmStream: two rings in shared memory as a ByteStream. While both sides poll, no system call is made; who waits sets a
-// flag in the ring, and the other rings the bell: a byte on the socket on which they met.
+// ShmStream: two rings in shared memory as a ByteStream. While both sides poll, no system call is made; who waits sets
+// a flag in the ring, and the other rings the bell: a byte on the socket on which they met.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "base/fd.h"
+#include "base/metrics.h"
 #include "srpc/posted.h"
 #include "srpc/shm/byte_ring.h"
 #include "srpc/shm/segment.h"
@@ -13,6 +14,8 @@
 #include "srpc/stream/stream_group.h"
 
 namespace cairn::srpc::shm {
+
+class ShmPollGroup;
 
 enum class Side : uint8_t { client, server };
 
@@ -28,7 +31,7 @@ struct Link {
 
 class ShmStream final : public stream::GroupedStream, private stream::SocketPoll::Events {
  public:
-  ShmStream(stream::StreamGroup& group, Link link);
+  ShmStream(ShmPollGroup& group, Link link);
   ~ShmStream() override;
 
   stream::Moved receive(std::span<iovec> vectors) override;
@@ -45,17 +48,20 @@ class ShmStream final : public stream::GroupedStream, private stream::SocketPoll
   void on_poll_in(bool hung_up) override;
   void on_poll_out() override {}
   static void on_look_again(void* self);
+  stream::Moved fail();
   void hear_bell();
   void ring_bell();
   // False: this is gone.
   bool go_on_sending();
   void leave();
 
+  Counter& bells_;
   Link link_;
   RingProducer producer_;
   RingConsumer consumer_;
   stream::SocketPoll* poll_ = nullptr;
   bool hung_up_ = false;
+  bool broken_ = false;  // the peer has written nonsense
   bool blocked_ = false;
   bool* gone_ = nullptr;  // set in the destructor
   Posted look_again_;

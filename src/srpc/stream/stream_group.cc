@@ -8,8 +8,8 @@
 
 namespace cairn::srpc::stream {
 
-StreamGroup::StreamGroup(Reactor& reactor, mem::Pool& pool, mem::Purpose requests)
-    : reactor_(reactor), pool_(pool), requests_(requests), scope_(reactor) {
+StreamGroup::StreamGroup(Reactor& reactor, mem::Pool& pool, mem::Purpose requests, Hot hot)
+    : reactor_(reactor), pool_(pool), requests_(requests), hot_limits_(hot), scope_(reactor) {
   reactor_.add_poller(*this);
 }
 
@@ -26,7 +26,7 @@ std::unique_ptr<Endpoint> StreamGroup::make_endpoint(std::unique_ptr<GroupedStre
 
 size_t StreamGroup::poll(size_t budget) {
   size_t work = flush_dirty();
-  const uint32_t allowance = hot_count_ == 0 ? 0 : kMisses / static_cast<uint32_t>(hot_count_);
+  const uint32_t allowance = hot_count_ == 0 ? 0 : hot_limits_.misses / static_cast<uint32_t>(hot_count_);
   // By index: what is received may add to the list and remove from it.
   const size_t n = hot_.size();
   for (size_t i = 0; i < n && work < budget; ++i) {

@@ -23,8 +23,13 @@ class GroupedStream;
 
 class StreamGroup : public PollGroup, private Poller {
  public:
+  // Streams that are tried each round.
+  struct Hot {
+    size_t most = 8;
+    uint32_t misses = 256;  // tries in vain, shared by the hot ones, before one cools down
+  };
   // `requests`: what memory received requests may use (replies: the reserve, too). Reactor and pool outlive it.
-  StreamGroup(Reactor& reactor, mem::Pool& pool, mem::Purpose requests);
+  StreamGroup(Reactor& reactor, mem::Pool& pool, mem::Purpose requests, Hot hot);
   StreamGroup(const StreamGroup&) = delete;
   StreamGroup& operator=(const StreamGroup&) = delete;
   // Its endpoints are gone, and the waits of the last ones have ended: see close().
@@ -43,12 +48,9 @@ class StreamGroup : public PollGroup, private Poller {
 
  private:
   friend class GroupedStream;
-  static constexpr size_t kMostHot = 8;
-  // Tries in vain, shared by the hot connections, before one cools down.
-  static constexpr uint32_t kMisses = 256;
 
   size_t poll() override { return poll(SIZE_MAX); }
-  bool may_be_hot() const { return reactor_.spinning() && hot_count_ < kMostHot; }
+  bool may_be_hot() const { return reactor_.spinning() && hot_count_ < hot_limits_.most; }
   void add_hot(GroupedStream& stream);
   // From whatever list it is in.
   void forget_dirty(GroupedStream& stream);
@@ -58,6 +60,7 @@ class StreamGroup : public PollGroup, private Poller {
   Reactor& reactor_;
   mem::Pool& pool_;
   mem::Purpose requests_;
+  Hot hot_limits_;
   Scope scope_;
   std::vector<GroupedStream*> dirty_;     // null: gone meanwhile
   std::vector<GroupedStream*> flushing_;  // the same, while they are flushed

@@ -13,7 +13,7 @@ namespace cairn::srpc::tcp {
 class TcpPollGroup final : public stream::StreamGroup {
  public:
   TcpPollGroup(Reactor& reactor, mem::Pool& pool, mem::Purpose requests = mem::Purpose::request)
-      : StreamGroup(reactor, pool, requests) {}
+      : StreamGroup(reactor, pool, requests, {}) {}
 
   // Takes over a connected socket.
   std::unique_ptr<Endpoint> make_endpoint(Fd fd, std::string peer);

@@ -20,7 +20,8 @@ class TcpDetached final : public DetachedEndpoint {
  public:
   TcpDetached(Fd fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {}
   std::unique_ptr<Endpoint> attach(PollGroup& group) override {
-    return static_cast<TcpPollGroup&>(group).make_endpoint(std::move(fd_), std::move(peer_));
+    auto* mine = dynamic_cast<TcpPollGroup*>(&group);
+    return mine == nullptr ? nullptr : mine->make_endpoint(std::move(fd_), std::move(peer_));
   }
 
  private:

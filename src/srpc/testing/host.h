@@ -30,7 +30,7 @@ class Host {
         mail(*reactor, pool),
         metrics(registry),
         tcp(std::make_unique<tcp::TcpPollGroup>(*reactor, pool)),
-        shm(std::make_unique<shm::ShmPollGroup>(*reactor, pool)) {}
+        shm(std::make_unique<shm::ShmPollGroup>(*reactor, registry, pool)) {}
   ~Host();
 
   // From now on the reactor runs on a thread of its own.
