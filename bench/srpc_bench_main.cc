@@ -2,7 +2,8 @@
 // limit. Prints one JSON document.
 //
 //   srpc_bench SIDE WAIT SIZE DEPTH SECONDS
-//     SIDE   srpc | bare: one send for each message | batched: bare, and all messages that came together go back in one
+//     SIDE   srpc | shm: over shared memory | bare: one send for each message | batched: bare, and all messages that
+//     came together go back in one
 //            send: the limit, which no sender can reach whose messages come from several places
 //     WAIT   epoll: sleeps when there is nothing to do (srpc: economy mode) | poll: never does (srpc: performance mode)
 //            | auto (srpc only)
@@ -29,6 +30,8 @@
 #include "reactor/address.h"
 #include "srpc/channel.h"
 #include "srpc/server.h"
+#include "srpc/shm/shm_connector.h"
+#include "srpc/shm/shm_listener.h"
 #include "srpc/tcp/tcp_connector.h"
 #include "srpc/tcp/tcp_listener.h"
 #include "srpc/testing/host.h"
@@ -217,8 +220,9 @@ Task<void> drive(Driver* driver, mem::Pool* pool) {
   co_await driver->channel->close();
 }
 
-Task<void> stop(tcp::TcpListener* listener, Server* server) {
+Task<void> stop(tcp::TcpListener* listener, shm::ShmListener* shm_listener, Server* server) {
   co_await listener->close();
+  co_await shm_listener->close();
   co_await server->drain(server->loop().now() + seconds(1));
 }
 
@@ -232,20 +236,29 @@ Outcome run_srpc(const Plan& plan) {
   auto listener = tcp::TcpListener::open(*server_host.tcp, server, Address::loopback(0));
   if (!listener) die(listener.error().to_string());
   const Address address = Address::loopback((*listener)->port());
+  // Beside it, as a server has both.
+  auto shm_listener = shm::ShmListener::open(*server_host.shm, server, address);
+  if (!shm_listener) die(shm_listener.error().to_string());
   server_host.start_thread();
 
   const SystemClock clock;
   Outcome outcome;
   outcome.latencies_ns.reserve(4'000'000);
   {
-    Channel channel(*client_host.reactor, client_host.metrics,
-                    std::make_unique<tcp::TcpConnector>(*client_host.tcp, address));
+    std::unique_ptr<Connector> connector;
+    if (plan.side == "shm") {
+      connector = std::make_unique<shm::ShmConnector>(*client_host.shm, address);
+    } else {
+      connector = std::make_unique<tcp::TcpConnector>(*client_host.tcp, address);
+    }
+    Channel channel(*client_host.reactor, client_host.metrics, std::move(connector));
     Driver driver{&channel, &plan, &outcome, &clock, {}};
     client_host.run(&drive, &driver, &client_host.pool);
   }
-  server_host.run(&stop, listener->get(), &server);
+  server_host.run(&stop, listener->get(), shm_listener->get(), &server);
   server_host.call([&] {
     listener->reset();
+    shm_listener->reset();
     return 0;
   });
   server_host.stop_thread();
@@ -257,11 +270,11 @@ Outcome run_srpc(const Plan& plan) {
 
 int main(int argc, char** argv) {
   using namespace cairn::srpc;
-  if (argc != 6) die("usage: srpc_bench srpc|bare|batched epoll|poll|auto SIZE DEPTH SECONDS");
+  if (argc != 6) die("usage: srpc_bench srpc|shm|bare|batched epoll|poll|auto SIZE DEPTH SECONDS");
   const Plan plan{argv[1], argv[2], std::strtoul(argv[3], nullptr, 10), std::strtoul(argv[4], nullptr, 10),
                   std::atof(argv[5])};
   if (plan.size == 0 || plan.depth == 0) die("SIZE and DEPTH start at 1");
-  Outcome outcome = plan.side == "srpc" ? run_srpc(plan) : run_bare(plan);
+  Outcome outcome = plan.side == "srpc" || plan.side == "shm" ? run_srpc(plan) : run_bare(plan);
   if (outcome.calls == 0) die("no call was answered");
   std::ranges::sort(outcome.latencies_ns);
   const auto percentile = [&](double p) {

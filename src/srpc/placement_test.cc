@@ -45,7 +45,7 @@ class PlacementTest : public ::testing::Test {
       const uint16_t index = part->server.options().poll_group;
       part->listener = std::move(*tcp::TcpListener::open(*part->host.tcp, part->server, Address::loopback(port)));
       port = part->listener->port();
-      placement->open(index, part->server, *part->host.tcp);
+      placement->open(index, part->server, {part->host.tcp.get(), part->host.shm.get()});
       part->server.set_placement(placement.get());
     }
     address = Address::loopback(port);

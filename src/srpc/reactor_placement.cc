@@ -6,16 +6,16 @@ ReactorPlacement::ReactorPlacement(const std::vector<Reactor*>& reactors) {
   for (Reactor* reactor : reactors) slots_.push_back({.reactor = reactor});
 }
 
-void ReactorPlacement::open(uint16_t poll_group, Server& server, PollGroup& transport) {
+void ReactorPlacement::open(uint16_t poll_group, Server& server, std::vector<PollGroup*> transports) {
   Slot& slot = slots_.at(poll_group);
   slot.server = &server;
-  slot.transport = &transport;
+  slot.transports = std::move(transports);
 }
 
 void ReactorPlacement::close(uint16_t poll_group) {
   Slot& slot = slots_.at(poll_group);
   slot.server = nullptr;
-  slot.transport = nullptr;
+  slot.transports.clear();
 }
 
 void ReactorPlacement::place(uint16_t poll_group, std::unique_ptr<DetachedEndpoint> connection,
@@ -26,7 +26,9 @@ void ReactorPlacement::place(uint16_t poll_group, std::unique_ptr<DetachedEndpoi
 }
 
 void ReactorPlacement::arrive(Slot& slot, DetachedEndpoint& connection, const HelloBody& hello) {
-  if (slot.server != nullptr) slot.server->adopt(connection.attach(*slot.transport), hello);
+  for (PollGroup* transport : slot.transports) {
+    if (auto endpoint = connection.attach(*transport)) return slot.server->adopt(std::move(endpoint), hello);
+  }
 }
 
 }  // namespace cairn::srpc

@@ -2,7 +2,7 @@
 //
 //   ReactorPlacement placement({reactor0, reactor1});
 //   // on each reactor's thread, once its server and transport are there:
-//   placement.open(1, server, tcp_group);  server.set_placement(&placement);
+//   placement.open(1, server, {&tcp_group, &shm_group});  server.set_placement(&placement);
 //   // and before they go:
 //   placement.close(1);
 #pragma once
@@ -24,8 +24,9 @@ class ReactorPlacement final : public Placement {
   // One per poll group, in their order.
   explicit ReactorPlacement(const std::vector<Reactor*>& reactors);
 
-  // On the poll group's own thread. A connection that comes before open or after close is dropped.
-  void open(uint16_t poll_group, Server& server, PollGroup& transport);
+  // On the poll group's own thread. A connection that comes before open or after close is dropped, as is one of a
+  // transport that isn't there.
+  void open(uint16_t poll_group, Server& server, std::vector<PollGroup*> transports);
   void close(uint16_t poll_group);
 
   void place(uint16_t poll_group, std::unique_ptr<DetachedEndpoint> connection, const HelloBody& hello) override;
@@ -35,7 +36,7 @@ class ReactorPlacement final : public Placement {
     Reactor* reactor;
     // Only the reactor's own thread looks at these.
     Server* server = nullptr;
-    PollGroup* transport = nullptr;
+    std::vector<PollGroup*> transports{};
   };
   static void arrive(Slot& slot, DetachedEndpoint& connection, const HelloBody& hello);
 

@@ -1,5 +1,6 @@
 // One suite over all transports: what a call promises, whatever carries it.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <functional>
 #include <map>
@@ -11,6 +12,8 @@
 #include "srpc/channel.h"
 #include "srpc/inproc/hub.h"
 #include "srpc/server.h"
+#include "srpc/shm/shm_connector.h"
+#include "srpc/shm/shm_listener.h"
 #include "srpc/tcp/tcp_connector.h"
 #include "srpc/tcp/tcp_listener.h"
 #include "srpc/testing/host.h"
@@ -21,7 +24,7 @@ namespace {
 
 using namespace srpc::testing;
 
-enum class Kind { inproc, inproc_two_threads, tcp_one_thread, tcp_two_threads };
+enum class Kind { inproc, inproc_two_threads, tcp_one_thread, tcp_two_threads, shm_one_thread, shm_two_threads };
 
 std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
   switch (info.param) {
@@ -33,6 +36,10 @@ std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
       return "tcp_one_thread";
     case Kind::tcp_two_threads:
       return "tcp_two_threads";
+    case Kind::shm_one_thread:
+      return "shm_one_thread";
+    case Kind::shm_two_threads:
+      return "shm_two_threads";
   }
   return "";
 }
@@ -52,6 +59,12 @@ class Srpc : public ::testing::TestWithParam<Kind> {
       scope = std::make_unique<Scope>(*client->reactor);
       server_scope = std::make_unique<Scope>(*host->reactor);
       hub->open(0, *server, host->pool, *server_scope);
+    } else if (over_shm()) {
+      // Of this test alone: other processes of the machine may run it, too.
+      address = *Address::parse("127.0.0.1", static_cast<uint16_t>(1 + getpid() % 65535));
+      auto opened = shm::ShmListener::open(*host->shm, *server, address);
+      ASSERT_TRUE(opened) << opened.error().to_string();
+      shm_listener = std::move(*opened);
     } else {
       auto opened = tcp::TcpListener::open(*host->tcp, *server, Address::loopback(0));
       ASSERT_TRUE(opened) << opened.error().to_string();
@@ -80,6 +93,7 @@ class Srpc : public ::testing::TestWithParam<Kind> {
     host->run(&stop, this);
     host->call([this] {
       listener.reset();
+      shm_listener.reset();
       server.reset();
       methods.reset();
       return 0;
@@ -87,6 +101,7 @@ class Srpc : public ::testing::TestWithParam<Kind> {
   }
   static Task<void> stop(Srpc* self) {
     if (self->listener) co_await self->listener->close();
+    if (self->shm_listener) co_await self->shm_listener->close();
     if (self->hub) self->hub->close(0);
     co_await self->server->drain(self->host->reactor->now() + milliseconds(200));
   }
@@ -94,6 +109,7 @@ class Srpc : public ::testing::TestWithParam<Kind> {
 
   std::unique_ptr<Connector> connector() {
     if (in_process()) return hub->connector({*client->reactor, client->pool, *scope}, 0);
+    if (over_shm()) return std::make_unique<shm::ShmConnector>(*client->shm, address);
     return std::make_unique<tcp::TcpConnector>(*client->tcp, address);
   }
   Channel& make_channel(ChannelOptions options = {}) {
@@ -105,7 +121,11 @@ class Srpc : public ::testing::TestWithParam<Kind> {
   void close(Channel& channel) { client->run(&close_channel, &channel); }
 
   static bool in_process() { return GetParam() == Kind::inproc || GetParam() == Kind::inproc_two_threads; }
-  static bool two_threads() { return GetParam() == Kind::inproc_two_threads || GetParam() == Kind::tcp_two_threads; }
+  static bool over_shm() { return GetParam() == Kind::shm_one_thread || GetParam() == Kind::shm_two_threads; }
+  static bool two_threads() {
+    return GetParam() == Kind::inproc_two_threads || GetParam() == Kind::tcp_two_threads ||
+           GetParam() == Kind::shm_two_threads;
+  }
   uint64_t copied() { return client->pool.copied().value() + (other ? other->pool.copied().value() : 0); }
 
   std::unique_ptr<Host> client;
@@ -114,6 +134,7 @@ class Srpc : public ::testing::TestWithParam<Kind> {
   std::unique_ptr<Server> server;
   std::unique_ptr<Methods> methods;
   std::unique_ptr<tcp::TcpListener> listener;
+  std::unique_ptr<shm::ShmListener> shm_listener;
   Address address;
   std::unique_ptr<inproc::Hub> hub;
   std::unique_ptr<Scope> scope;         // on the client's reactor
@@ -122,7 +143,7 @@ class Srpc : public ::testing::TestWithParam<Kind> {
 };
 INSTANTIATE_TEST_SUITE_P(Transports, Srpc,
                          ::testing::Values(Kind::inproc, Kind::inproc_two_threads, Kind::tcp_one_thread,
-                                           Kind::tcp_two_threads),
+                                           Kind::tcp_two_threads, Kind::shm_one_thread, Kind::shm_two_threads),
                          &name_of);
 
 Task<void> echo_sizes(Channel* channel, mem::Pool* pool, std::vector<size_t> sizes) {

@@ -131,7 +131,7 @@ class Endpoint {
 class DetachedEndpoint {
  public:
   virtual ~DetachedEndpoint() = default;
-  // On the new thread; `group` is the one of the same transport there.
+  // On the new thread, once. nullptr when `group` is of another transport.
   virtual std::unique_ptr<Endpoint> attach(PollGroup& group) = 0;
 };
 

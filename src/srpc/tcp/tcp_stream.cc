@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "srpc/tcp/tcp_poll_group.h"
 
 namespace cairn::srpc::tcp {
 namespace {
@@ -19,7 +20,8 @@ class TcpDetached final : public DetachedEndpoint {
  public:
   TcpDetached(Fd fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {}
   std::unique_ptr<Endpoint> attach(PollGroup& group) override {
-    return static_cast<TcpPollGroup&>(group).make_endpoint(std::move(fd_), std::move(peer_));
+    auto* mine = dynamic_cast<TcpPollGroup*>(&group);
+    return mine == nullptr ? nullptr : mine->make_endpoint(std::move(fd_), std::move(peer_));
   }
 
  private:
@@ -35,18 +37,21 @@ stream::Moved failure(const char* call) {
 
 }  // namespace
 
-TcpStream::TcpStream(TcpPollGroup& group, Fd fd, std::string peer)
-    : group_(group), fd_(std::move(fd)), peer_(std::move(peer)) {
+std::unique_ptr<Endpoint> TcpPollGroup::make_endpoint(Fd fd, std::string peer) {
+  return StreamGroup::make_endpoint(std::make_unique<TcpStream>(*this, std::move(fd), std::move(peer)));
+}
+
+TcpStream::TcpStream(stream::StreamGroup& group, Fd fd, std::string peer)
+    : GroupedStream(group), fd_(std::move(fd)), peer_(std::move(peer)) {
   const int on = 1;
   // Fails only on sockets that aren't TCP (socketpairs in tests), where there is nothing to delay.
   (void)setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-TcpStream::~TcpStream() { let_go(); }
+TcpStream::~TcpStream() { leave(); }
 
-void TcpStream::let_go() {
-  group_.forget_dirty(*this);
-  group_.forget_hot(*this);
+void TcpStream::leave() {
+  let_go();
   if (poll_ == nullptr) return;
   // A poll in the ring holds the file open: without the shutdown the peer would hear of the end only when the ring has
   // let go.
@@ -54,45 +59,14 @@ void TcpStream::let_go() {
   std::exchange(poll_, nullptr)->let_go();
 }
 
-void TcpStream::start(stream::StreamEvents& events) {
-  ASSERT(events_ == nullptr);
-  events_ = &events;
-  poll_ = SocketPoll::make(group_.reactor_, fd_.get(), *this);
-  expect_more(true);
-}
-
-void TcpStream::expect_more(bool hot_wanted) {
-  if (!receiving_ || hot_) return;
-  if (hot_wanted && group_.may_be_hot()) {
-    poll_->disarm_in();
-    group_.add_hot(*this);
-  } else {
-    poll_->arm_in();
-  }
-}
+void TcpStream::open() { poll_ = stream::SocketPoll::make(group().reactor(), fd_.get(), *this); }
 
 void TcpStream::on_poll_in(bool hung_up) {
   hung_up_ = hung_up_ || hung_up;
-  if (!receiving_ || hot_) return;
+  if (!receiving() || hot()) return;
   // What comes soon after a notification is caught by trying; a connection that doesn't stay busy cools down again.
   expect_more(true);
-  events_->on_receivable();
-}
-
-void TcpStream::set_receiving(bool wanted) {
-  if (receiving_ == wanted) return;
-  receiving_ = wanted;
-  if (!wanted) {
-    group_.forget_hot(*this);
-    poll_->disarm_in();
-  } else {
-    expect_more(true);
-  }
-}
-
-void TcpStream::want_flush() {
-  if (!dirty_) group_.add_dirty(*this);
-  dirty_ = true;
+  events().on_receivable();
 }
 
 stream::Moved TcpStream::receive(std::span<iovec> vectors) {
@@ -108,7 +82,7 @@ stream::Moved TcpStream::receive(std::span<iovec> vectors) {
     }
   } while (n < 0 && errno == EINTR);
   if (n < 0) return failure("recv");
-  received_ = true;
+  received();
   if (n == 0) return {stream::Moved::How::end, 0, {}};
   return {stream::Moved::How::some, static_cast<size_t>(n), {}, hung_up_};
 }
@@ -135,7 +109,7 @@ void TcpStream::shutdown_send() { (void)::shutdown(fd_.get(), SHUT_WR); }
 
 std::unique_ptr<DetachedEndpoint> TcpStream::detach() {
   Fd fd = std::move(fd_);
-  let_go();
+  leave();
   return std::make_unique<TcpDetached>(std::move(fd), std::move(peer_));
 }
 

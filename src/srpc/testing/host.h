@@ -14,6 +14,7 @@
 #include "reactor/reactor.h"
 #include "reactor/scope.h"
 #include "srpc/channel.h"
+#include "srpc/shm/shm_poll_group.h"
 #include "srpc/tcp/tcp_poll_group.h"
 
 namespace cairn::srpc::testing {
@@ -28,7 +29,8 @@ class Host {
         pool(*reactor, registry, arena.memory(), memory / 8, request_bytes),
         mail(*reactor, pool),
         metrics(registry),
-        tcp(std::make_unique<tcp::TcpPollGroup>(*reactor, pool)) {}
+        tcp(std::make_unique<tcp::TcpPollGroup>(*reactor, pool)),
+        shm(std::make_unique<shm::ShmPollGroup>(*reactor, registry, pool)) {}
   ~Host();
 
   // From now on the reactor runs on a thread of its own.
@@ -73,6 +75,7 @@ class Host {
   mem::HomeMail mail;
   ChannelMetrics metrics;
   std::unique_ptr<tcp::TcpPollGroup> tcp;
+  std::unique_ptr<shm::ShmPollGroup> shm;
 
  private:
   template <typename T, typename Function, typename... Arguments>
@@ -88,7 +91,10 @@ class Host {
   static Task<std::invoke_result_t<Function&>> invoke(Function function) {
     co_return function();
   }
-  static Task<void> close(Host* host) { co_await host->tcp->close(); }
+  static Task<void> close(Host* host) {
+    co_await host->tcp->close();
+    co_await host->shm->close();
+  }
 
   std::thread thread_;
   bool closed_ = false;

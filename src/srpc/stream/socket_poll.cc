@@ -1,8 +1,8 @@
-#include "srpc/tcp/socket_poll.h"
+#include "srpc/stream/socket_poll.h"
 
 #include <poll.h>
 
-namespace cairn::srpc::tcp {
+namespace cairn::srpc::stream {
 
 SocketPoll::SocketPoll(Reactor& reactor, int fd, Events& events)
     : reactor_(reactor), fd_(fd), events_(&events), in_(*this, POLLIN | POLLRDHUP, true), out_(*this, POLLOUT, false) {}
@@ -63,4 +63,4 @@ void SocketPoll::Side::on_event(RingOp& op, int32_t result, uint32_t flags) {
   }
 }
 
-}  // namespace cairn::srpc::tcp
+}  // namespace cairn::srpc::stream

@@ -4,7 +4,7 @@
 #include "reactor/reactor.h"
 #include "reactor/ring.h"
 
-namespace cairn::srpc::tcp {
+namespace cairn::srpc::stream {
 
 class SocketPoll final : private Reactor::Lingering {
  public:
@@ -73,4 +73,4 @@ class SocketPoll final : private Reactor::Lingering {
   Side out_;
 };
 
-}  // namespace cairn::srpc::tcp
+}  // namespace cairn::srpc::stream

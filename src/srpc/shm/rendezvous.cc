@@ -1,0 +1,174 @@
+#include "srpc/shm/rendezvous.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "reactor/fd_watch.h"
+
+namespace cairn::srpc::shm {
+namespace {
+
+constexpr int kBacklog = 256;
+// What goes with the memfd, and the answer.
+constexpr std::array<char, 8> kHello = {'s', 'r', 'p', 'c', 's', 'h', 'm', '1'};
+constexpr char kWelcome = 'w';
+
+union Control {
+  cmsghdr header;
+  char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+Result<std::pair<sockaddr_un, socklen_t>> abstract_address(const std::string& name) {
+  sockaddr_un address{};
+  if (name.size() + 1 > sizeof address.sun_path) return Error(Errc::invalid_argument, "shared memory: a name too long");
+  address.sun_family = AF_UNIX;
+  // cairn-allow(memcpy): a name, not payload
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  return std::pair(address, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size()));
+}
+
+Result<Fd> make_socket() {
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!socket) return error_from_errno(errno, "shared memory: socket");
+  return socket;
+}
+
+Result<void> send_memfd(const Fd& socket, const Fd& memfd) {
+  std::array<char, 8> hello = kHello;
+  iovec vector{hello.data(), hello.size()};
+  Control control{};
+  msghdr message{};
+  message.msg_iov = &vector;
+  message.msg_iovlen = 1;
+  message.msg_control = &control;
+  message.msg_controllen = sizeof control.bytes;
+  cmsghdr* rights = CMSG_FIRSTHDR(&message);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+  const int fd = memfd.get();
+  // cairn-allow(memcpy): a descriptor, not payload
+  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  if (::sendmsg(socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) != static_cast<ssize_t>(hello.size())) {
+    return Error(Errc::unavailable, "shared memory: the server is gone");
+  }
+  return {};
+}
+
+// busy: nothing is there yet.
+Result<Fd> receive_memfd(const Fd& socket) {
+  std::array<char, 8> hello{};
+  iovec vector{hello.data(), hello.size()};
+  Control control{};
+  msghdr message{};
+  message.msg_iov = &vector;
+  message.msg_iovlen = 1;
+  message.msg_control = &control;
+  message.msg_controllen = sizeof control.bytes;
+  const ssize_t n = ::recvmsg(socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Errc::busy;
+  Fd memfd;
+  for (cmsghdr* at = CMSG_FIRSTHDR(&message); n >= 0 && at != nullptr; at = CMSG_NXTHDR(&message, at)) {
+    if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS || at->cmsg_len != CMSG_LEN(sizeof(int))) continue;
+    int fd = -1;
+    // cairn-allow(memcpy): a descriptor, not payload
+    std::memcpy(&fd, CMSG_DATA(at), sizeof fd);
+    memfd = Fd(fd);
+  }
+  // It is sent in one piece, and so it comes.
+  if (n != static_cast<ssize_t>(hello.size()) || hello != kHello || !memfd) {
+    return Error(Errc::protocol_error, "shared memory: not the introduction of an SRPC client");
+  }
+  return memfd;
+}
+
+}  // namespace
+
+std::string meeting_name(const Address& tcp) {
+  const bool any = tcp.family() == AF_INET
+                       ? reinterpret_cast<const sockaddr_in*>(tcp.raw())->sin_addr.s_addr == INADDR_ANY
+                       : IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(tcp.raw())->sin6_addr);
+  return any ? "srpc:*:" + std::to_string(tcp.port()) : "srpc:" + tcp.to_string();
+}
+
+bool is_of_this_machine(const Address& address) {
+  if (address.is_loopback()) return true;
+  // Only an own address can be bound.
+  Address probe = address;
+  probe.set_port(0);
+  const Fd socket(::socket(address.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return socket && ::bind(socket.get(), probe.raw(), probe.raw_size()) == 0;
+}
+
+Result<Fd> listen_at(const std::string& name) {
+  TRY(const auto address, abstract_address(name));
+  TRY(Fd socket, make_socket());
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address.first), address.second) != 0) {
+    if (errno == EADDRINUSE) return Error(Errc::busy, "shared memory: '" + name + "' is taken by another server");
+    return error_from_errno(errno, "shared memory: bind");
+  }
+  if (::listen(socket.get(), kBacklog) != 0) return error_from_errno(errno, "shared memory: listen");
+  return socket;
+}
+
+Result<Fd> connect_to(const std::string& name) {
+  TRY(const auto address, abstract_address(name));
+  TRY(Fd socket, make_socket());
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.first), address.second) != 0) {
+    return Error(Errc::unavailable, "shared memory: nobody takes connections at '" + name + "'");
+  }
+  // Anybody may take a name.
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0 ||
+      (credentials.uid != 0 && credentials.uid != ::geteuid())) {
+    return Error(Errc::unavailable, "shared memory: the server at '" + name + "' belongs to another user");
+  }
+  return socket;
+}
+
+std::string peer_of(const Fd& socket) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  (void)::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size);
+  return "shm:" + std::to_string(credentials.pid);
+}
+
+Task<Result<Met>> introduce(Reactor& reactor, Fd socket, uint32_t ring_bytes, CancelToken token) {
+  CO_TRY(auto created, Segment::create(ring_bytes));
+  CO_TRY(send_memfd(socket, created.memfd));
+  FdWatch watch(reactor, socket.get());
+  for (;;) {
+    char answer = 0;
+    const ssize_t n = ::recv(socket.get(), &answer, 1, MSG_DONTWAIT);
+    if (n == 1 && answer == kWelcome) break;
+    if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
+      co_return Error(Errc::unavailable, "shared memory: the server refused");
+    }
+    CO_TRY(co_await watch.readable(token));
+  }
+  co_return Met{std::move(socket), std::move(created.segment)};
+}
+
+Task<Result<Met>> receive_introduction(Reactor& reactor, Fd socket, CancelToken token) {
+  FdWatch watch(reactor, socket.get());
+  Result<Fd> memfd = receive_memfd(socket);
+  while (memfd.code() == Errc::busy) {
+    CO_TRY(co_await watch.readable(token));
+    memfd = receive_memfd(socket);
+  }
+  if (!memfd) co_return std::move(memfd).error();
+  CO_TRY(Segment segment, Segment::adopt(*memfd));
+  if (::send(socket.get(), &kWelcome, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) {
+    co_return Error(Errc::unavailable, "shared memory: the client is gone");
+  }
+  co_return Met{std::move(socket), std::move(segment)};
+}
+
+}  // namespace cairn::srpc::shm
