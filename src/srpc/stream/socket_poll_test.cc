@@ -1,4 +1,4 @@
-#include "srpc/tcp/socket_poll.h"
+#include "srpc/stream/socket_poll.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-namespace cairn::srpc::tcp {
+namespace cairn::srpc::stream {
 namespace {
 
 class SocketPollTest : public ::testing::Test, public SocketPoll::Events {
@@ -77,4 +77,4 @@ TEST_F(SocketPollTest, LivesUntilTheRingHasLetGo) {
 }
 
 }  // namespace
-}  // namespace cairn::srpc::tcp
+}  // namespace cairn::srpc::stream
