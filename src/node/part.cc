@@ -100,8 +100,7 @@ Part::Part(const Shared& shared, uint32_t index, std::span<std::byte> memory, st
       home_mail_(worker_.reactor(), pool_),
       device_(worker_.reactor(), shared.disk, registry_),
       tcp_(worker_.reactor(), pool_),
-      shm_(worker_.reactor(), registry_, pool_),
-      ways_(shm_, tcp_),
+      ways_(tcp_),
       storage_({worker_.reactor(), registry_, pool_, shared.wall_clock, ways_}, storage_options(shared, index)),
       background_(worker_.reactor()),
       s3_handler_({worker_.reactor(), shared.wall_clock, storage_.objects(), registry_}, s3_settings(shared.settings)),
@@ -116,9 +115,9 @@ Part::Part(const Shared& shared, uint32_t index, std::span<std::byte> memory, st
 
 Part::~Part() = default;
 
-std::unique_ptr<srpc::Connector> Part::Ways::make(const control::NodeEntry& node, uint16_t) {
+std::unique_ptr<srpc::Connector> Part::TcpWays::make(const control::NodeEntry& node, uint16_t) {
   // An address that isn't one makes a connector that always fails, and says so: maps are data from outside.
-  return std::make_unique<srpc::NearConnector>(shm_, tcp_, Address::parse(node.address).value_or(Address()));
+  return std::make_unique<srpc::tcp::TcpConnector>(group_, Address::parse(node.address).value_or(Address()));
 }
 
 Task<Result<void>> Part::open(srpc::ReactorPlacement* placement, Address srpc) {
@@ -130,17 +129,11 @@ Task<Result<void>> Part::open(srpc::ReactorPlacement* placement, Address srpc) {
   }
   CO_TRY(co_await storage_.open(std::move(seats)));
   placement_ = placement;
-  placement->open(static_cast<uint16_t>(index_), storage_.server(), {&tcp_, &shm_});
+  placement->open(static_cast<uint16_t>(index_), storage_.server(), {&tcp_});
   storage_.server().set_placement(placement);
   auto listener = srpc::tcp::TcpListener::open(tcp_, storage_.server(), srpc);
   if (!listener) co_return listen_error(listener.error(), Service::srpc, srpc);
   srpc_listener_ = *std::move(listener);
-  if (index_ == 0) {
-    auto shm = srpc::shm::ShmListener::open(shm_, storage_.server(), srpc);
-    if (shm) shm_listener_ = *std::move(shm);
-    // Whoever would come that way comes by TCP.
-    if (!shm) LOG(warn, "no shared memory for other processes of this machine: {}", shm.error().message());
-  }
   co_return Result<void>();
 }
 
@@ -208,12 +201,9 @@ Task<Result<void>> Part::close_clients() {
 Task<Result<void>> Part::close() {
   if (srpc_listener_) co_await srpc_listener_->close();
   srpc_listener_.reset();
-  if (shm_listener_) co_await shm_listener_->close();
-  shm_listener_.reset();
   if (placement_ != nullptr) placement_->close(static_cast<uint16_t>(index_));
   co_await storage_.close(reactor().now() + shared_.settings.stop_timeout);
   co_await tcp_.close();
-  co_await shm_.close();
   co_return Result<void>();
 }
 

@@ -33,10 +33,8 @@
 #include "node/storage_node.h"
 #include "node/worker.h"
 #include "reactor/offload.h"
-#include "srpc/near_connector.h"
 #include "srpc/reactor_placement.h"
-#include "srpc/shm/shm_listener.h"
-#include "srpc/shm/shm_poll_group.h"
+#include "srpc/tcp/tcp_connector.h"
 #include "srpc/tcp/tcp_listener.h"
 #include "srpc/tcp/tcp_poll_group.h"
 
@@ -98,14 +96,13 @@ class Part {
 
  private:
   // The ways to other poll groups.
-  class Ways final : public client::SrpcClient::Connectors {
+  class TcpWays final : public client::SrpcClient::Connectors {
    public:
-    Ways(srpc::shm::ShmPollGroup& shm, srpc::tcp::TcpPollGroup& tcp) : shm_(shm), tcp_(tcp) {}
+    explicit TcpWays(srpc::tcp::TcpPollGroup& group) : group_(group) {}
     std::unique_ptr<srpc::Connector> make(const control::NodeEntry& node, uint16_t poll_group) override;
 
    private:
-    srpc::shm::ShmPollGroup& shm_;
-    srpc::tcp::TcpPollGroup& tcp_;
+    srpc::tcp::TcpPollGroup& group_;
   };
   // The admin API and its front.
   struct Admin {
@@ -131,12 +128,10 @@ class Part {
   engine::UringDevice device_;
   std::vector<std::unique_ptr<kv::OrderedStore>> views_;  // one for each shard of this part
   srpc::tcp::TcpPollGroup tcp_;
-  srpc::shm::ShmPollGroup shm_;
-  Ways ways_;
+  TcpWays ways_;
   StorageNode storage_;
   srpc::ReactorPlacement* placement_ = nullptr;
   std::unique_ptr<srpc::tcp::TcpListener> srpc_listener_;
-  std::unique_ptr<srpc::shm::ShmListener> shm_listener_;  // of part 0
   Scope background_;
   s3::Handler s3_handler_;
   HttpFront s3_front_;
