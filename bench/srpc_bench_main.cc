@@ -1,10 +1,11 @@
-// Echo over TCP on loopback between two threads: by SRPC, and by the barest loops that do the same, which are the
-// limit. Prints one JSON document.
+// Echo between two threads over TCP on loopback, and over shared memory: by SRPC, and by the barest loops that do the
+// same, which are the limit. Prints one JSON document.
 //
 //   srpc_bench SIDE WAIT SIZE DEPTH SECONDS
-//     SIDE   srpc | shm: over shared memory | bare: one send for each message | batched: bare, and all messages that
-//     came together go back in one
+//     SIDE   srpc | shm: SRPC over shared memory
+//            bare: TCP, one send for each message | batched: bare, and all messages that came together go back in one
 //            send: the limit, which no sender can reach whose messages come from several places
+//            ring: shared memory, polled
 //     WAIT   epoll: sleeps when there is nothing to do (srpc: economy mode) | poll: never does (srpc: performance mode)
 //            | auto (srpc only)
 //     SIZE   bytes of payload in each direction
@@ -18,6 +19,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -170,6 +172,78 @@ Outcome run_bare(const Plan& plan) {
   return outcome;
 }
 
+// --- a bare ring ---
+
+// Messages of one size between two threads that share memory and poll: a copy in, a copy out, one word that says how
+// far.
+class BareRing {
+ public:
+  explicit BareRing(size_t message) : message_(message), slots_(std::max<size_t>(kBytes / message, 2)) {
+    bytes_.resize(message_ * slots_);
+  }
+  // As many as there is room for.
+  size_t write(const std::byte* from, size_t count) {
+    const uint64_t head = head_.load(std::memory_order_relaxed);
+    count = std::min<size_t>(count, slots_ - (head - tail_.load(std::memory_order_acquire)));
+    for (size_t i = 0; i < count; ++i) std::memcpy(slot(head + i), from, message_);
+    head_.store(head + count, std::memory_order_release);
+    return count;
+  }
+  size_t read(std::byte* into, size_t most) {
+    const uint64_t tail = tail_.load(std::memory_order_relaxed);
+    const size_t count = std::min<size_t>(most, head_.load(std::memory_order_acquire) - tail);
+    for (size_t i = 0; i < count; ++i) std::memcpy(into, slot(tail + i), message_);
+    tail_.store(tail + count, std::memory_order_release);
+    return count;
+  }
+
+ private:
+  static constexpr size_t kBytes = 128 * 1024;
+  std::byte* slot(uint64_t number) { return bytes_.data() + number % slots_ * message_; }
+
+  const size_t message_;
+  const size_t slots_;
+  std::vector<std::byte> bytes_;
+  alignas(64) std::atomic<uint64_t> head_{0};
+  alignas(64) std::atomic<uint64_t> tail_{0};
+};
+
+Outcome run_ring(const Plan& plan) {
+  BareRing requests(plan.size);
+  BareRing replies(plan.size);
+  std::atomic<bool> stop{false};
+  std::thread server([&] {
+    std::vector<std::byte> buffer(plan.size);
+    while (!stop.load(std::memory_order_relaxed)) {
+      if (requests.read(buffer.data(), 1) == 0) continue;
+      while (replies.write(buffer.data(), 1) == 0 && !stop.load(std::memory_order_relaxed)) {
+      }
+    }
+  });
+  std::vector<std::byte> buffer(plan.size);
+  std::vector<Time> sent_at(plan.depth);
+  const SystemClock clock;
+  Outcome outcome;
+  outcome.latencies_ns.reserve(4'000'000);
+  outcome.cpu = -cpu_seconds();
+  const Time start = clock.now();
+  Time now = start;
+  uint64_t sent = 0;
+  while ((now - start).seconds() < plan.seconds) {
+    while (sent - outcome.calls < plan.depth && requests.write(buffer.data(), 1) == 1) {
+      sent_at[sent++ % plan.depth] = clock.now();
+    }
+    if (replies.read(buffer.data(), 1) == 0) continue;
+    now = clock.now();
+    outcome.latencies_ns.push_back(static_cast<uint32_t>((now - sent_at[outcome.calls++ % plan.depth]).ns));
+  }
+  outcome.elapsed = (now - start).seconds();
+  outcome.cpu += cpu_seconds();
+  stop.store(true);
+  server.join();
+  return outcome;
+}
+
 // --- SRPC ---
 
 struct EchoMeta {
@@ -270,11 +344,12 @@ Outcome run_srpc(const Plan& plan) {
 
 int main(int argc, char** argv) {
   using namespace cairn::srpc;
-  if (argc != 6) die("usage: srpc_bench srpc|shm|bare|batched epoll|poll|auto SIZE DEPTH SECONDS");
+  if (argc != 6) die("usage: srpc_bench srpc|shm|bare|batched|ring epoll|poll|auto SIZE DEPTH SECONDS");
   const Plan plan{argv[1], argv[2], std::strtoul(argv[3], nullptr, 10), std::strtoul(argv[4], nullptr, 10),
                   std::atof(argv[5])};
   if (plan.size == 0 || plan.depth == 0) die("SIZE and DEPTH start at 1");
-  Outcome outcome = plan.side == "srpc" || plan.side == "shm" ? run_srpc(plan) : run_bare(plan);
+  const bool by_srpc = plan.side == "srpc" || plan.side == "shm";
+  Outcome outcome = by_srpc ? run_srpc(plan) : plan.side == "ring" ? run_ring(plan) : run_bare(plan);
   if (outcome.calls == 0) die("no call was answered");
   std::ranges::sort(outcome.latencies_ns);
   const auto percentile = [&](double p) {
