@@ -27,7 +27,8 @@ function(cairn_module name)
     set_target_properties(${flat}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
     cairn_precompiled(${flat}_test)
     add_test(NAME ${flat} COMMAND ${flat}_test)
-    set_tests_properties(${flat} PROPERTIES TIMEOUT 600 LABELS unit)
+    # Under a sanitizer everything takes ten times as long.
+    set_tests_properties(${flat} PROPERTIES TIMEOUT $<IF:$<BOOL:${CAIRN_SANITIZE}>,3600,600> LABELS unit)
   endif()
 endfunction()
 

@@ -37,8 +37,11 @@ class MemoryStore::StoreWriter final : public object::Writer {
     for (const mem::Buf& buf : data.slices()) ASSERT(reinterpret_cast<uintptr_t>(buf.data()) % mem::kPage == 0);
     odd_ = data.size() % mem::kPage != 0;
     if (store_.faults.write) co_return *store_.faults.write;
-    if (!store_.faults.forget) data_.append(std::move(data));
-    data.clear();
+    if (store_.faults.forget) {
+      data.clear();
+    } else {
+      data_.append(std::move(data));
+    }
     co_await store_.loop_.yield();
     co_return Result<void>();
   }
