@@ -71,7 +71,7 @@ Bytes script_of(std::span<const uint8_t> input) {
   Bytes script;
   while (input.size() >= 6) {
     Header header;
-    header.kind = static_cast<Kind>(1 + input[0] % 9);
+    header.kind = static_cast<Kind>(1 + input[0] % 11);
     header.method = MethodId(static_cast<uint16_t>(0x0100 + input[1] % 8));
     header.request_id = input[2];
     header.time_us = input[3] % 16 == 0 ? 0 : input[3] * 100U;

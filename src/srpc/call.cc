@@ -5,8 +5,8 @@
 
 namespace cairn::srpc::detail {
 
-PendingCall::PendingCall(Channel& channel, MethodId method, const CallOptions& options)
-    : channel_(channel), method_(method), options_(options), timer_(&on_deadline, this) {}
+PendingCall::PendingCall(Channel& channel, MethodId method, Manner manner, const CallOptions& options)
+    : channel_(channel), method_(method), manner_(manner), options_(options), timer_(&on_deadline, this) {}
 
 PendingCall::~PendingCall() { ASSERT(state_ == State::made || state_ == State::done); }
 

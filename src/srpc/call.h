@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "mem/buf_chain.h"
@@ -45,11 +46,17 @@ namespace detail {
 // connection while it waits for its reply.
 class PendingCall {
  public:
+  // What happens to it beyond being sent and answered once.
+  enum class Manner : uint8_t {
+    once,
+    repeatable,  // sent again when its connection is lost
+    notice,      // ends when it is sent
+  };
   PendingCall(const PendingCall&) = delete;
   PendingCall& operator=(const PendingCall&) = delete;
 
  protected:
-  PendingCall(Channel& channel, MethodId method, const CallOptions& options);
+  PendingCall(Channel& channel, MethodId method, Manner manner, const CallOptions& options);
   ~PendingCall();
 
   // False: it has ended already, go on.
@@ -75,6 +82,8 @@ class PendingCall {
 
   Channel& channel_;
   MethodId method_;
+  Manner manner_;
+  bool sent_before_ = false;  // on a connection that was lost
   State state_ = State::made;
   bool submitting_ = false;
   CallOptions options_;
@@ -96,7 +105,8 @@ template <Method M>
 class [[nodiscard]] Call final : private detail::PendingCall {
  public:
   Call(Channel& channel, Message<typename M::Request>&& request, const CallOptions& options)
-      : PendingCall(channel, M::kId, options), request_(std::move(request)) {}
+      : PendingCall(channel, M::kId, is_idempotent<M> ? Manner::repeatable : Manner::once, options),
+        request_(std::move(request)) {}
 
   bool await_ready() const noexcept { return false; }
   bool await_suspend(std::coroutine_handle<> handle) { return submit(handle); }
@@ -116,6 +126,31 @@ class [[nodiscard]] Call final : private detail::PendingCall {
 
   Message<typename M::Request> request_;
   Message<typename M::Reply> reply_;
+};
+
+// co_await channel.notify<M>(request, options) gives Result<void>: whether it was sent.
+template <Method M>
+class [[nodiscard]] Notice final : private detail::PendingCall {
+ public:
+  Notice(Channel& channel, Message<typename M::Request>&& request, const CallOptions& options)
+      : PendingCall(channel, M::kId, Manner::notice, options), request_(std::move(request)) {
+    ASSERT(request_.data.empty());
+  }
+
+  bool await_ready() const noexcept { return false; }
+  bool await_suspend(std::coroutine_handle<> handle) { return submit(handle); }
+  Result<void> await_resume() {
+    if (!ok()) return take_error();
+    return {};
+  }
+
+ private:
+  size_t request_metadata_bytes() const override { return request_.metadata_bytes(); }
+  void encode_request(std::span<std::byte> out) const override { request_.encode_metadata(out); }
+  mem::BufChain& request_data() override { return request_.data; }
+  bool decode_reply(std::span<const std::byte>, mem::BufChain&&) override { return false; }
+
+  Message<typename M::Request> request_;
 };
 
 }  // namespace cairn::srpc

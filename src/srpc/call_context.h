@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/id.h"
@@ -11,6 +12,8 @@
 #include "reactor/loop.h"
 
 namespace cairn::srpc {
+
+class PushTarget;
 
 // Lives until the handler returns.
 struct CallContext {
@@ -25,6 +28,9 @@ struct CallContext {
   // Cancelled when the client cancels, its connection is lost, or the deadline passes: nobody waits for the answer any
   // more. What the handler returns then is dropped or ignored, and its effects are its own business.
   CancelToken cancel;
+
+  // The way back to this client for what it doesn't ask for one by one (push_target.h); outlives the call.
+  std::shared_ptr<PushTarget> client;
 
   // Set by a handler that returns an error, to go with it.
   Duration retry_after{};    // with Errc::busy

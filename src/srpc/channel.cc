@@ -18,6 +18,10 @@ ChannelMetrics::ChannelMetrics(Registry& registry)
       connects(registry.counter("srpc_client_connects_total", "Connections made, hello included")),
       connect_failures(registry.counter("srpc_client_connect_failures_total", "Connections that didn't come about")),
       late_replies(registry.counter("srpc_client_late_replies_total", "Replies to calls that had ended, dropped")),
+      repeats(registry.counter("srpc_client_repeats_total", "Idempotent calls sent again after a lost connection")),
+      pushes(registry.counter("srpc_client_pushes_total", "Messages that servers pushed")),
+      unknown_pushes(registry.counter("srpc_client_unknown_pushes_total",
+                                      "Pushed messages without a handler, or not as it expects")),
       connected(registry.gauge("srpc_client_connected", "Channels with a connection")),
       queued(registry.gauge("srpc_client_queued_calls", "Calls that wait for a connection or for credits")),
       call_us(registry.histogram("srpc_client_call_seconds", "From call to end")) {
@@ -145,7 +149,8 @@ void Channel::give_up(detail::PendingCall& call, Errc reason) {
   if (call.state_ == State::queued) {
     unqueue(call);
     const std::string why = connected() ? "waiting for credits" : "not connected: " + last_error_;
-    call.finish(reason, fmt::format("not sent to {}, {}", connector_->address(), why));
+    const std::string_view sent = call.sent_before_ ? "not sent again" : "not sent";
+    call.finish(reason, fmt::format("{} to {}, {}", sent, connector_->address(), why));
     return;
   }
   ASSERT(call.state_ == State::sent);
@@ -160,6 +165,21 @@ void Channel::pump() {
     unqueue(call);
     connection_->send(call);
   }
+}
+
+bool Channel::repeat(detail::PendingCall& call) {
+  if (call.manner_ != detail::PendingCall::Manner::repeatable || closing_) return false;
+  // Beyond the limit of those who wait: it has waited before.
+  call.sent_before_ = true;
+  metrics_.repeats.add();
+  enqueue(call);
+  return true;
+}
+
+void Channel::on_pushed(MethodId method, std::span<const std::byte> metadata) {
+  metrics_.pushes.add();
+  const auto found = std::ranges::find(push_handlers_, method, &PushHandler::method);
+  if (found == push_handlers_.end() || !found->take(metadata)) metrics_.unknown_pushes.add();
 }
 
 void Channel::finished(const detail::PendingCall& call) {

@@ -14,11 +14,20 @@
 // Every call has a deadline, which travels with it. When it passes, or the call's token is cancelled, the call ends at
 // once; the server is told to stop, and a late answer is dropped. Memory of the request is held until it is sent.
 //
+// Exceptions, for methods that are declared so: an idempotent one (message.h) is sent again on the next connection,
+// until its deadline.
+//
+// notify() sends and doesn't wait for an answer: it ends when the message is with the connection, which is no promise
+// that it is ever served. What the server has to say by itself comes to on_push() handlers; a new connection has to ask
+// for it anew, by a call of the method that made the server push.
+//
 // Calls go out in the order they were made, as the server's credits allow; a bounded number waits (Errc::busy beyond).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +55,9 @@ struct ChannelMetrics {
   Counter& connects;
   Counter& connect_failures;
   Counter& late_replies;  // to calls that had ended: dropped
+  Counter& repeats;       // idempotent calls sent again
+  Counter& pushes;
+  Counter& unknown_pushes;  // without a handler, or not as it expects
   Gauge& connected;
   Gauge& queued;                 // calls that wait for a connection or for credits
   Histogram& call_us;            // from call() to its end
@@ -78,6 +90,24 @@ class Channel {
   template <Method M>
   Call<M> call(Message<typename M::Request>&& request, const CallOptions& options = {}) {
     return Call<M>(*this, std::move(request), options);
+  }
+
+  // co_await it. Metadata only: payload needs an answer to come to an end.
+  template <Method M>
+  Notice<M> notify(Message<typename M::Request>&& request, const CallOptions& options = {}) {
+    return Notice<M>(*this, std::move(request), options);
+  }
+  // `object` outlives the channel. Called for each message of that method that a server pushes, in their order, from
+  // the loop; it may begin calls and must not destroy the channel. Before the first connection: in the round in which
+  // the channel was made.
+  template <Method M, typename Object>
+  void on_push(Object& object, void (Object::*handler)(Message<typename M::Request>)) {
+    push_handlers_.push_back({M::kId, [&object, handler](std::span<const std::byte> metadata) {
+                                Message<typename M::Request> message;
+                                if (!message.decode_metadata(metadata)) return false;
+                                (object.*handler)(std::move(message));
+                                return true;
+                              }});
   }
 
   // Ends all calls with Errc::closed, says goodbye and waits for the end.
@@ -116,6 +146,9 @@ class Channel {
   // For ClientConnection.
   void pump();
   void finished(const detail::PendingCall& call);
+  // True: its connection was lost, and it waits for the next one.
+  bool repeat(detail::PendingCall& call);
+  void on_pushed(MethodId method, std::span<const std::byte> metadata);
 
   void enqueue(detail::PendingCall& call);
   void unqueue(detail::PendingCall& call);
@@ -135,6 +168,11 @@ class Channel {
     uint16_t poll_group = 0;
     uint16_t poll_groups = 0;
   } agreed_;
+  struct PushHandler {
+    MethodId method;
+    std::move_only_function<bool(std::span<const std::byte>)> take;
+  };
+  std::vector<PushHandler> push_handlers_;
   uint64_t peer_map_epoch_ = 0;
   std::string last_error_ = "not tried yet";
   uint32_t attempts_ = 0;

@@ -48,7 +48,7 @@ Task<Result<void>> ClientConnection::hello(CancelToken token) {
   body.version_max = kVersionMax;
   body.poll_group = options.poll_group;
   body.keepalive_ms = static_cast<uint32_t>(options.keepalive.ms());
-  body.features = kFeatureNone;
+  body.features = kFeatures;
   body.client_id = options.client_id.bytes;
   body.max_data = options.max_data;
   body.max_metadata = static_cast<uint16_t>(kMaxMetadata);
@@ -75,6 +75,7 @@ void ClientConnection::send(PendingCall& call) {
     return call.finish(Errc::too_large, fmt::format("{} bytes of data, {} takes at most {}", call.request_data().size(),
                                                     endpoint_->peer(), agreed_.max_data.get()));
   }
+  if (call.manner_ == PendingCall::Manner::notice) return send_notice(call);
   const uint32_t index = free_slots_.back();
   free_slots_.pop_back();
   Slot& slot = slots_[index];
@@ -90,17 +91,35 @@ void ClientConnection::send(PendingCall& call) {
   bytes_in_flight_ += slot.data_bytes;
   last_sent_ = loop_.now();
 
+  // One that may be needed again keeps its payload, by reference.
+  const bool keep = call.manner_ == PendingCall::Manner::repeatable;
+  send_request(Kind::request, slot.uses << kSlotBits | index, call,
+               keep ? mem::BufChain(call.request_data()) : std::move(call.request_data()));
+}
+
+void ClientConnection::send_notice(PendingCall& call) {
+  if ((agreed_.features & kFeatureNotices) == 0) {
+    return call.finish(Errc::unsupported, fmt::format("{} takes no notices", endpoint_->peer()));
+  }
+  --credits_;
+  last_sent_ = loop_.now();
+  // Not one that a call could have.
+  send_request(Kind::notice, kNoticeBit | ++notices_, call, {});
+  call.finish(Errc::ok, {});
+}
+
+void ClientConnection::send_request(Kind kind, uint64_t id, PendingCall& call, mem::BufChain&& data) {
   Header header;
-  header.kind = Kind::request;
+  header.kind = kind;
   header.version = agreed_.version;
   header.method = call.method_;
   header.time_us = remaining_us(loop_.now(), call.options_.deadline);
-  header.request_id = slot.uses << kSlotBits | index;
+  header.request_id = id;
   header.map_epoch = call.options_.map_epoch;
   std::byte metadata[kMaxMetadata];
   const size_t size = call.request_metadata_bytes();
   call.encode_request({metadata, size});
-  endpoint_->send(header, {metadata, size}, std::move(call.request_data()));
+  endpoint_->send(header, {metadata, size}, std::move(data));
 }
 
 void ClientConnection::abandon(PendingCall& call, bool tell_peer) {
@@ -152,10 +171,14 @@ void ClientConnection::on_message(Incoming& message) {
     case Kind::goodbye:
       on_goodbye(message);
       break;
+    case Kind::push:
+      channel_.on_pushed(header.method, message.metadata);
+      break;
     case Kind::hello:
     case Kind::hello_reply:
     case Kind::request:
     case Kind::cancel:
+    case Kind::notice:
       return broken(CloseReason::bad_sequence, fmt::format("a server sent a message of kind {}", int(header.kind)));
   }
   if (!closing_) channel_.pump();
@@ -278,8 +301,8 @@ void ClientConnection::on_closed(const Close& close) {
   const Error error = close_.to_error();
   for (Slot& slot : slots_) {
     if (!slot.in_use) continue;
-    if (slot.call != nullptr) slot.call->finish(error.code(), error.message());
-    slot.call = nullptr;
+    PendingCall* call = std::exchange(slot.call, nullptr);
+    if (call != nullptr && !channel_.repeat(*call)) call->finish(error.code(), error.message());
   }
   hello_event_.set();
   closed_event_.set();

@@ -47,7 +47,10 @@ class ClientConnection final : private EndpointEvents {
     bool in_use = false;
   };
   static constexpr unsigned kSlotBits = 16;
+  static constexpr uint64_t kNoticeBit = uint64_t{1} << 63;
 
+  void send_notice(PendingCall& call);
+  void send_request(Kind kind, uint64_t id, PendingCall& call, mem::BufChain&& data);
   void on_message(Incoming& message) override;
   mem::BufChain memory_for(const Header& header) override;
   void on_closed(const Close& close) override;
@@ -80,6 +83,7 @@ class ClientConnection final : private EndpointEvents {
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_slots_;
   size_t in_flight_ = 0;  // slots in use
+  uint64_t notices_ = 0;  // sent
 
   Time last_sent_;
   Timer timer_;

@@ -49,6 +49,11 @@ class HostileClient : public ::testing::Test {
     EXPECT_TRUE(reply && reply->header.kind == Kind::hello_reply);
     return peer;
   }
+  static Bytes note(uint64_t id, uint32_t delay_us = 0) {
+    EchoBody body;
+    body.delay_us = delay_us;
+    return encode_message({.kind = Kind::notice, .method = Note::kId, .request_id = id}, as_bytes(body));
+  }
   template <typename Condition>
   bool eventually(Condition condition) {
     for (int i = 0; i < 10'000; ++i) {
@@ -183,6 +188,9 @@ TEST_F(HostileClient, BreaksTheProtocol) {
       {"two hellos at once", false, two_hellos, CloseReason::bad_sequence},
       {"reply", true, encode_message({.kind = Kind::reply}), CloseReason::bad_sequence},
       {"credit", true, encode_message({.kind = Kind::credit}), CloseReason::bad_sequence},
+      {"push", true, encode_message({.kind = Kind::push}), CloseReason::bad_sequence},
+      {"notice, which was not agreed", true, note(1), CloseReason::bad_sequence},
+      {"data in a notice", true, encode_message({.kind = Kind::notice}, {}, Bytes(5)), CloseReason::bad_header},
       {"poll group that doesn't exist", false, hello_message(7), CloseReason::no_poll_group},
   };
   for (const Case& c : cases) {
@@ -214,6 +222,40 @@ TEST_F(HostileClient, DamagesPayload) {
   const auto reply = peer.receive();
   ASSERT_TRUE(reply);
   EXPECT_EQ(reply->header.status, 0U);
+}
+
+// Slow ones: their credits don't come back before they are served.
+TEST_F(HostileClient, SendsMoreNoticesThanItsCredits) {
+  start({.credits = 4, .max_calls = 2});
+  {
+    RawPeer peer = connect();
+    ASSERT_TRUE(peer.send(hello_message(kAnyPollGroup, kFeatureNotices)));
+    ASSERT_TRUE(peer.receive());
+    for (uint64_t id = 1; id <= 5; ++id) ASSERT_TRUE(peer.send(note(id, 60'000'000)));
+    EXPECT_EQ(peer.goodbye(), CloseReason::over_credit);
+  }
+  {
+    RawPeer peer = connect();
+    ASSERT_TRUE(peer.send(hello_message(kAnyPollGroup, kFeatureNotices)));
+    ASSERT_TRUE(peer.receive());
+    ASSERT_TRUE(peer.send(note(1, 60'000'000) + note(1)));
+    EXPECT_EQ(peer.goodbye(), CloseReason::bad_sequence);
+  }
+  {
+    // Quick ones give them back, two at a time.
+    RawPeer peer = connect();
+    ASSERT_TRUE(peer.send(hello_message(kAnyPollGroup, kFeatureNotices)));
+    ASSERT_TRUE(peer.receive());
+    for (uint64_t id = 1; id <= 100; id += 2) {
+      ASSERT_TRUE(peer.send(note(id) + note(id + 1)));
+      const auto credit = peer.receive();
+      ASSERT_TRUE(credit);
+      EXPECT_EQ(credit->header.kind, Kind::credit);
+      EXPECT_EQ(credit->header.credits, 2U);
+    }
+  }
+  EXPECT_TRUE(all_gone());
+  EXPECT_TRUE(serves());
 }
 
 TEST_F(HostileClient, SendsMoreThanItsCredits) {

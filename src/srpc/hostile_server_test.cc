@@ -158,6 +158,7 @@ TEST_F(HostileServer, TalksNonsense) {
       {"an id beyond the table", reply_to(0xffff), CloseReason::bad_sequence},
       {"two replies", reply_to(1 << 16) + reply_to(1 << 16), CloseReason::bad_sequence},
       {"a request", encode_message({.kind = Kind::request}), CloseReason::bad_sequence},
+      {"a notice", encode_message({.kind = Kind::notice}), CloseReason::bad_sequence},
       {"hello again", welcome(), CloseReason::bad_sequence},
       {"too many credits", encode_message({.kind = Kind::credit, .credits = 60'000}), CloseReason::bad_sequence},
       {"a broken header", bad_crc, CloseReason::bad_header},

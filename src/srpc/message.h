@@ -11,6 +11,9 @@
 //     using Reply = ChunkWriteReply;
 //   };
 //
+// A method that may be executed twice without harm says `static constexpr bool kIdempotent = true;` and is then sent
+// again when the connection is lost on which it was sent.
+//
 // Request and Reply have alignment 1 and no padding (base/endian.h), so that their bytes are their meaning. A method
 // with nothing to say uses srpc::None. A struct that must change gets a new method id: a longer one would swallow the
 // tail.
@@ -39,6 +42,12 @@ concept Method = Metadata<typename M::Request> && Metadata<typename M::Reply> &&
   { M::kId } -> std::convertible_to<MethodId>;
   { M::kName } -> std::convertible_to<std::string_view>;
 };
+
+template <Method M>
+inline constexpr bool is_idempotent = [] {
+  if constexpr (requires { M::kIdempotent; }) return bool{M::kIdempotent};
+  return false;
+}();
 
 template <Metadata T>
 inline constexpr size_t kMetadataBytes = std::is_empty_v<T> ? 0 : sizeof(T);

@@ -98,6 +98,14 @@ void Server::remove(ServerConnection& connection) {
   if (connections_.empty()) empty_.set();
 }
 
+void Server::close_connections(const Close& why) {
+  // Closing and cancelling remove nothing before a later round.
+  for (auto& [number, connection] : connections_) {
+    connection->cancel_calls(Errc::cancelled);
+    connection->close(why);
+  }
+}
+
 Task<void> Server::drain(Time deadline) {
   draining_ = true;
   for (auto& [number, connection] : connections_) connection->announce_drain();
@@ -105,11 +113,7 @@ Task<void> Server::drain(Time deadline) {
   while (!connections_.empty()) {
     if (!co_await empty_.wait(until.token())) break;
   }
-  // Walking by number: closing may remove connections, in this round or later.
-  for (auto& [number, connection] : connections_) {
-    connection->cancel_calls(Errc::cancelled);
-    connection->close({CloseReason::draining, "the server stops now"});
-  }
+  close_connections({CloseReason::draining, "the server stops now"});
   while (!connections_.empty()) (void)co_await empty_.wait();
   // Those removed last are freed in the round after.
   co_await loop_.yield();

@@ -116,6 +116,9 @@ class Server {
   // connections ended. At `deadline` it cancels what still runs, and waits for handlers to notice.
   Task<void> drain(Time deadline);
 
+  // Ends all connections now, calls under way included; clients may come back at once.
+  void close_connections(const Close& why);
+
   size_t connections() const { return connections_.size(); }
   size_t calls_running() const { return calls_running_; }
   const ServerOptions& options() const { return options_; }

@@ -11,6 +11,7 @@ ServerCall::ServerCall(ServerConnection& connection, MethodEntry& method, const 
     : connection_(connection),
       method_(method),
       id_(header.request_id),
+      notice_(header.kind == Kind::notice),
       data_bytes_(header.data_bytes),
       started_(connection.loop_.now()),
       deadline_(&on_deadline, this),
@@ -22,6 +23,7 @@ ServerCall::ServerCall(ServerConnection& connection, MethodEntry& method, const 
                .map_epoch = header.map_epoch,
                .deadline = Time::never(),
                .cancel = source_,
+               .client = connection.push_target_,
                .retry_after = {},
                .error_data = {}} {
   if (header.time_us != 0) {
@@ -64,8 +66,9 @@ void ServerCall::answer(Header header, std::span<const std::byte> metadata, mem:
   header.request_id = id_;
   header.method = method_.id;
   ServerConnection& connection = connection_;
-  connection.send(header, metadata, std::move(data));
+  if (!notice_) connection.send(header, metadata, std::move(data));
   connection.on_call_done(*this);
+  if (notice_) connection.on_notice_done();
   delete this;
   connection.remove_if_done();
 }

@@ -39,6 +39,7 @@ class ServerCall final : public detail::ReplySink {
   ServerConnection& connection_;
   MethodEntry& method_;
   const uint64_t id_;
+  const bool notice_;
   const uint32_t data_bytes_;
   Time started_;
   CancelSource source_;

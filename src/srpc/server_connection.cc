@@ -17,6 +17,7 @@ ServerConnection::ServerConnection(Server& server, uint64_t number, std::unique_
       loop_(server.loop_),
       number_(number),
       endpoint_(std::move(endpoint)),
+      push_target_(new PushTarget(*this)),
       began_(loop_.now()),
       client_credits_(server.options_.credits),
       timer_(&on_timer, this) {
@@ -24,6 +25,7 @@ ServerConnection::ServerConnection(Server& server, uint64_t number, std::unique_
 }
 
 ServerConnection::~ServerConnection() {
+  push_target_->connection_ = nullptr;
   ASSERT(calls_.size() == 0);
   loop_.disarm(timer_);
   server_.metrics_->open.add(-1);
@@ -50,6 +52,8 @@ void ServerConnection::on_message(Incoming& message) {
   switch (header.kind) {
     case Kind::request:
       return on_request(message);
+    case Kind::notice:
+      return on_notice(message);
     case Kind::cancel:
       return on_cancel(header.request_id);
     case Kind::ping: {
@@ -68,6 +72,7 @@ void ServerConnection::on_message(Incoming& message) {
     case Kind::hello_reply:
     case Kind::reply:
     case Kind::credit:
+    case Kind::push:
       return close({CloseReason::bad_sequence, fmt::format("a client sent a message of kind {}", int(header.kind))});
   }
 }
@@ -115,7 +120,8 @@ void ServerConnection::welcome(const HelloBody& hello) {
   body.poll_groups = options.poll_groups;
   body.poll_group = options.poll_group;
   body.credits = options.credits;
-  body.features = hello.features & kFeatureNone;
+  features_ = hello.features & kFeatures;
+  body.features = features_;
   body.byte_credits = options.byte_credits;
   body.server_id = options.server_id.bytes;
   body.max_calls = options.max_calls;
@@ -132,7 +138,7 @@ bool ServerConnection::within_credit(const Header& header) {
   const ServerOptions& options = server_.options_;
   if (client_credits_ == 0) {
     close({CloseReason::over_credit, "a request without a credit for it"});
-  } else if (calls_.size() >= options.max_calls) {
+  } else if (header.kind == Kind::request && calls_.size() - notices_running_ >= options.max_calls) {
     close({CloseReason::over_credit, fmt::format("more than {} calls at a time", options.max_calls)});
   } else if (header.data_bytes > options.max_data) {
     close({CloseReason::too_large,
@@ -172,14 +178,60 @@ void ServerConnection::on_request(Incoming& message) {
     reject(header, Error(Errc::busy, fmt::format("{} calls of {} run already", method->running, method->name)),
            method->options.retry_after);
   } else {
-    auto* call = new ServerCall(*this, *method, header);
-    calls_.insert(*call);
-    bytes_running_ += header.data_bytes;
-    ++server_.calls_running_;
-    server_.metrics_->running.add(1);
-    call->start(message);
+    start_call(message, *method);
   }
   send_owed_credits();
+}
+
+void ServerConnection::start_call(Incoming& message, MethodEntry& method) {
+  auto* call = new ServerCall(*this, method, message.header);
+  calls_.insert(*call);
+  bytes_running_ += message.header.data_bytes;
+  ++server_.calls_running_;
+  server_.metrics_->running.add(1);
+  call->start(message);
+}
+
+// Its credit comes back when it was served: as nobody waits for an answer, that is what bounds how many there are.
+void ServerConnection::on_notice(Incoming& message) {
+  const Header& header = message.header;
+  if ((features_ & kFeatureNotices) == 0) return close({CloseReason::bad_sequence, "a notice, which was not agreed"});
+  if (!within_credit(header)) return;
+  --client_credits_;
+  MethodEntry* method = server_.methods_.find(header.method);
+  ++notices_running_;
+  if (method != nullptr && !server_.draining_ && method->running < method->options.max_concurrent) {
+    return start_call(message, *method);
+  }
+  if (method == nullptr) {
+    server_.metrics_->unknown_method.add();
+  } else if (!server_.draining_) {
+    method->busy.add();
+  }
+  on_notice_done();
+}
+
+void ServerConnection::on_notice_done() {
+  --notices_running_;
+  ++owed_credits_;
+  send_owed_credits();
+}
+
+Result<void> PushTarget::push(MethodId method, std::span<const std::byte> metadata) {
+  if (connection_ == nullptr) return Error(Errc::closed, "the connection has ended");
+  return connection_->push(method, metadata);
+}
+
+Result<void> ServerConnection::push(MethodId method, std::span<const std::byte> metadata) {
+  if (state_ != State::open) return Error(Errc::closed, "the connection has ended");
+  if ((features_ & kFeaturePush) == 0) return Error(Errc::unsupported, peer() + " takes no pushed messages");
+  if (paused_) return Error(Errc::busy, peer() + " doesn't take what it is sent");
+  Header header;
+  header.kind = Kind::push;
+  header.method = method;
+  server_.metrics_->pushes.add();
+  send(header, metadata, {});
+  return {};
 }
 
 void ServerConnection::reject(const Header& request, const Error& error, Duration retry_after) {
@@ -266,6 +318,7 @@ void ServerConnection::on_closed(const Close& close) {
   // What we said before tells more than the end of the stream.
   if (close_.reason == CloseReason::none) close_ = close;
   state_ = State::closed;
+  push_target_->connection_ = nullptr;
   server_.on_connection_closed(*this, close_);
   loop_.disarm(timer_);
   cancel_calls(Errc::cancelled);

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "reactor/timer.h"
+#include "srpc/push_target.h"
 #include "srpc/server.h"
 #include "srpc/server_call.h"
 #include "srpc/transport.h"
@@ -37,6 +38,7 @@ class ServerConnection final : private EndpointEvents {
 
  private:
   friend class ServerCall;
+  friend class PushTarget;
   enum class State : uint8_t { hello, open, closing, closed };
 
   void on_message(Incoming& message) override;
@@ -49,6 +51,10 @@ class ServerConnection final : private EndpointEvents {
   void on_cancel(uint64_t request_id);
   // Checks what the client was told it may send.
   bool within_credit(const Header& header);
+  void on_notice(Incoming& message);
+  void start_call(Incoming& message, MethodEntry& method);
+  void on_notice_done();
+  Result<void> push(MethodId method, std::span<const std::byte> metadata);
   void reject(const Header& header, const Error& error, Duration retry_after);
 
   // All messages go through here: it adds the credits that are owed.
@@ -68,12 +74,15 @@ class ServerConnection final : private EndpointEvents {
   Close close_;
   bool paused_ = false;
   uint8_t version_ = kVersionMin;
+  uint64_t features_ = 0;
+  std::shared_ptr<PushTarget> push_target_;
   Id128 client_id_;
   Time began_;
 
-  uint32_t client_credits_;     // what the client may still send
-  uint32_t owed_credits_ = 0;   // receive slots that are free again, not told yet
-  uint64_t bytes_running_ = 0;  // payload of the requests under way
+  uint32_t client_credits_;       // what the client may still send
+  uint32_t owed_credits_ = 0;     // receive slots that are free again, not told yet
+  uint64_t bytes_running_ = 0;    // payload of the requests under way
+  uint32_t notices_running_ = 0;  // of calls_
   ServerCallTable calls_;
   Timer timer_;
 };

@@ -18,6 +18,7 @@ struct ServerMetrics {
         open(registry.gauge("srpc_server_connections", "Open connections")),
         running(registry.gauge("srpc_server_calls_running", "Calls without an answer")),
         paused(registry.counter("srpc_server_paused_total", "Connections not read because their client doesn't read")),
+        pushes(registry.counter("srpc_server_pushes_total", "Messages pushed to clients")),
         unknown_method(registry.counter("srpc_server_unknown_method_total", "Calls of methods that don't exist")) {
     for (uint16_t i = 0; i < kCloseReasons; ++i) {
       closed[i] = &registry.counter("srpc_server_connections_closed_total", "Ended connections by reason",
@@ -30,6 +31,7 @@ struct ServerMetrics {
   Gauge& open;
   Gauge& running;
   Counter& paused;
+  Counter& pushes;
   Counter& unknown_method;
   std::array<Counter*, kCloseReasons> closed{};
 };

@@ -359,6 +359,129 @@ TEST_P(Srpc, CancelsAtEveryPoint) {
   eventually(*host, [&] { return methods->hanging == 0 && server->connections() == 0; });
 }
 
+Task<void> send_notes(Channel* channel, uint64_t count, uint32_t delay_us) {
+  for (uint64_t i = 1; i <= count; ++i) {
+    EXPECT_TRUE(co_await channel->notify<Note>({.meta = {i, delay_us}}));
+  }
+}
+
+// More than there are credits, so that each must come back without an answer.
+TEST_P(Srpc, NoticesAreServedWithoutAnAnswer) {
+  Channel& channel = make_channel();
+  client->run(&send_notes, &channel, uint64_t{2000}, uint32_t{0});
+  eventually(*host, [&] { return methods->notes == 2000; });
+  EXPECT_EQ(host->call([&] { return methods->sum_of_notes; }), 2000u * 2001 / 2);
+  // Ones that take their time: no more run at a time than there are credits.
+  client->run(&send_notes, &channel, uint64_t{600}, uint32_t{2000});
+  eventually(*host, [&] { return methods->notes == 2600 && server->calls_running() == 0; });
+}
+
+Task<void> notify_too_late(Channel* channel) {
+  auto late = co_await channel->notify<Note>({.meta = {1, 0}}, {.deadline = channel->loop().now()});
+  EXPECT_EQ(late.code(), Errc::timed_out);
+  CancelSource cancelled;
+  cancelled.cancel();
+  auto unwanted = co_await channel->notify<Note>({.meta = {1, 0}}, {.cancel = cancelled});
+  EXPECT_EQ(unwanted.code(), Errc::cancelled);
+  // To a method that doesn't exist, or with the wrong metadata: nobody hears of it, and the connection goes on.
+  EXPECT_TRUE(co_await channel->notify<Noted>({.meta = {1, 0}}));
+  EXPECT_TRUE(co_await channel->notify<Note>({.meta = {1, 0}, .tail = "more"}));
+  EXPECT_TRUE(co_await channel->call<Echo>({.meta = {1, 0}}));
+}
+
+TEST_P(Srpc, NoticesThatCannotBeSentSaySo) {
+  Channel& channel = make_channel();
+  client->run(&notify_too_late, &channel);
+  EXPECT_EQ(host->call([&] { return methods->notes; }), 0u);
+}
+
+struct Listener {
+  void hear(Message<EchoBody> message) { numbers.push_back(message.meta.number); }
+  std::vector<uint64_t> numbers;
+};
+
+Task<void> subscribe_and_note(Channel* channel, Listener* listener, uint64_t count) {
+  EXPECT_TRUE(co_await channel->call<Subscribe>({}));
+  for (uint64_t i = 1; i <= count; ++i) {
+    // What is pushed before an answer comes before it.
+    EXPECT_TRUE(co_await channel->call<Note>({.meta = {i, 0}}));
+    EXPECT_EQ(listener->numbers.size(), i);
+  }
+}
+
+TEST_P(Srpc, PushesInOrderUntilTheConnectionEnds) {
+  Listener listener;
+  Channel& channel = client->call([&]() -> std::reference_wrapper<Channel> {
+    channels.push_back(std::make_unique<Channel>(*client->reactor, client->metrics, connector()));
+    channels.back()->on_push<Noted>(listener, &Listener::hear);
+    return *channels.back();
+  });
+  client->run(&subscribe_and_note, &channel, &listener, uint64_t{300});
+  ASSERT_EQ(listener.numbers.size(), 300u);
+  for (uint64_t i = 0; i < 300; ++i) EXPECT_EQ(listener.numbers[i], i + 1);
+  close(channel);
+  eventually(*host, [&] { return server->connections() == 0; });
+  const auto after = host->call([&] { return methods->subscribers.front()->push<Noted>({.meta = {1, 0}}).code(); });
+  EXPECT_EQ(after, Errc::closed);
+}
+
+Task<void> subscribe_without_handler(Channel* channel) {
+  EXPECT_TRUE(co_await channel->call<Subscribe>({}));
+  EXPECT_TRUE(co_await channel->call<Note>({.meta = {1, 0}}));
+}
+
+TEST_P(Srpc, PushesWithoutAHandlerAreCounted) {
+  Channel& channel = make_channel();
+  client->run(&subscribe_without_handler, &channel);
+  EXPECT_EQ(client->call([&] { return client->metrics.unknown_pushes.value(); }), 1u);
+}
+
+template <Method M>
+Task<void> call_once(Channel* channel, uint64_t number, mem::BufChain data, Result<Message<EchoBody>>* result) {
+  *result = co_await channel->call<M>({.meta = {number, 100'000}, .data = std::move(data)});
+}
+
+struct Both {
+  Host* client;
+  Host* host;
+  Server* server;
+  Channel* channel;
+  Result<Message<EchoBody>> once = Errc::unknown;
+  Result<Message<EchoBody>> again = Errc::unknown;
+};
+
+// The server ends the connection while both are being served.
+Task<void> lose_the_connection(Both* both, const Methods* methods) {
+  auto payload = co_await make_payload(&both->client->pool, 10'000);
+  Scope scope(both->channel->loop());
+  scope.spawn(&call_once<Echo>, both->channel, uint64_t{1}, *payload, &both->once);
+  scope.spawn(&call_once<Again>, both->channel, uint64_t{2}, *payload, &both->again);
+  for (bool served = false; !served;) {
+    (void)co_await both->channel->loop().sleep(milliseconds(1));
+    std::atomic<int> answer{-1};
+    both->host->reactor->post_from_any_thread([&] {
+      const bool now = methods->echoes >= 2;
+      if (now) both->server->close_connections({CloseReason::connection_lost, "for a test"});
+      answer = now ? 1 : 0;
+    });
+    while (answer < 0) co_await both->channel->loop().yield();
+    served = answer == 1;
+  }
+  co_await scope.join();
+}
+
+TEST_P(Srpc, OnlyIdempotentCallsAreRepeated) {
+  Channel& channel = make_channel({.backoff_min = milliseconds(1), .backoff_max = milliseconds(1)});
+  Both both{client.get(), host, server.get(), &channel};
+  client->run(&lose_the_connection, &both, static_cast<const Methods*>(methods.get()));
+  EXPECT_EQ(both.once.code(), Errc::closed);
+  ASSERT_TRUE(both.again) << both.again.error().to_string();
+  EXPECT_EQ(both.again->meta.number, 3u);
+  EXPECT_EQ(both.again->data.size(), 10'000u);
+  EXPECT_EQ(client->call([&] { return client->metrics.repeats.value(); }), 1u);
+  EXPECT_EQ(host->call([&] { return methods->echoes; }), 3u);
+}
+
 TEST_P(Srpc, DropsLateRepliesSafely) {
   Channel& channel = make_channel();
   CancelSource source;

@@ -66,7 +66,7 @@ Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in) {
     return Error(Errc::unsupported,
                  fmt::format("SRPC version {} is not one of {} to {}", wire.version, kVersionMin, kVersionMax));
   }
-  if (wire.kind < static_cast<uint8_t>(Kind::hello) || wire.kind > static_cast<uint8_t>(Kind::goodbye)) {
+  if (wire.kind < static_cast<uint8_t>(Kind::hello) || wire.kind > static_cast<uint8_t>(Kind::push)) {
     return Error(Errc::protocol_error, fmt::format("unknown kind of message: {}", wire.kind));
   }
   if (wire.metadata_bytes > kMaxMetadata) {

@@ -52,6 +52,9 @@ enum class Kind : uint8_t {
   ping = 7,    // answered by pong with the same request_id
   pong = 8,
   goodbye = 9,  // status = CloseReason, metadata = text; no request follows from its sender, replies may
+  notice =
+      10,     // client's, with kFeatureNotices: a request that isn't answered; its credit comes back when it was served
+  push = 11,  // server's, with kFeaturePush: one that the client isn't asked to answer
 };
 
 // The header in host order. Fields that a kind doesn't use are zero.
@@ -110,6 +113,9 @@ Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in);
 // Features of a connection, agreed at connect: those that both sides name.
 enum Feature : uint64_t {
   kFeatureNone = 0,
+  kFeatureNotices = 1,
+  kFeaturePush = 2,
+  kFeatures = kFeatureNotices | kFeaturePush,  // of this build
 };
 
 inline constexpr uint16_t kAnyPollGroup = 0xffff;

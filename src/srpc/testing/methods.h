@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "base/crc32c.h"
 #include "mem/pool.h"
+#include "srpc/push_target.h"
 #include "srpc/server.h"
 
 namespace cairn::srpc::testing {
@@ -58,6 +61,36 @@ struct Hang {
   using Reply = None;
 };
 
+// Counts what it is told, as a call or as a notice, after delay_us.
+struct Note {
+  static constexpr MethodId kId{0x0106};
+  static constexpr std::string_view kName = "note";
+  using Request = EchoBody;
+  using Reply = None;
+};
+// From now on the client is pushed every number that comes with Note.
+struct Subscribe {
+  static constexpr MethodId kId{0x0107};
+  static constexpr std::string_view kName = "subscribe";
+  using Request = None;
+  using Reply = None;
+};
+// What is pushed.
+struct Noted {
+  static constexpr MethodId kId{0x0108};
+  static constexpr std::string_view kName = "noted";
+  using Request = EchoBody;
+  using Reply = None;
+};
+// As Echo, but may be executed twice.
+struct Again {
+  static constexpr MethodId kId{0x0109};
+  static constexpr std::string_view kName = "again";
+  static constexpr bool kIdempotent = true;
+  using Request = EchoBody;
+  using Reply = EchoBody;
+};
+
 inline std::byte pattern(size_t at) { return static_cast<std::byte>((at * 31) ^ (at >> 8)); }
 
 inline uint32_t crc_of(const mem::BufChain& chain) {
@@ -85,6 +118,9 @@ class Methods {
     // Without payload in requests: it waits for memory, and must not hold some meanwhile.
     server.register_method<Get>(*this, &Methods::get, {.max_data = 0});
     server.register_method<Fail>(*this, &Methods::fail, {.max_tail = 4000});
+    server.register_method<Note>(*this, &Methods::note, {.max_concurrent = max_hang});
+    server.register_method<Subscribe>(*this, &Methods::subscribe);
+    server.register_method<Again>(*this, &Methods::echo, {.max_concurrent = 2000, .max_tail = 4000});
     server.register_method<Hang>(*this, &Methods::hang, {.max_concurrent = max_hang, .retry_after = milliseconds(7)});
   }
 
@@ -93,6 +129,9 @@ class Methods {
   uint64_t hung = 0;  // calls of hang that have ended
   Errc last_hang_reason = Errc::ok;
   uint64_t last_map_epoch = 0;
+  uint64_t notes = 0;
+  uint64_t sum_of_notes = 0;
+  std::vector<std::shared_ptr<PushTarget>> subscribers;
 
  private:
   Task<Result<Message<EchoBody>>> echo(CallContext& context, Message<EchoBody> request) {
@@ -112,6 +151,19 @@ class Methods {
     CO_TRY(auto data, co_await make_payload(&context.pool, request.meta.bytes, context.cancel));
     SizeBody size{request.meta.bytes, crc_of(data)};
     co_return Message<SizeBody>{.meta = size, .tail = {}, .data = std::move(data)};
+  }
+  Task<Result<Message<None>>> note(CallContext& context, Message<EchoBody> request) {
+    if (request.meta.delay_us > 0) {
+      CO_TRY(co_await context.loop.sleep(microseconds(request.meta.delay_us), context.cancel));
+    }
+    ++notes;
+    sum_of_notes += request.meta.number;
+    for (const auto& target : subscribers) (void)target->push<Noted>(request);
+    co_return Message<None>{};
+  }
+  Task<Result<Message<None>>> subscribe(CallContext& context, Message<None>) {
+    subscribers.push_back(context.client);
+    co_return Message<None>{};
   }
   Task<Result<Message<None>>> fail(CallContext& context, Message<CodeBody> request) {
     context.retry_after = milliseconds(3);

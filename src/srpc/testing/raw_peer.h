@@ -54,8 +54,9 @@ std::span<const std::byte> as_bytes(const T& object) {
   return std::as_bytes(std::span(&object, 1));
 }
 
-inline Bytes hello_message(uint16_t poll_group = kAnyPollGroup) {
+inline Bytes hello_message(uint16_t poll_group = kAnyPollGroup, uint64_t features = 0) {
   HelloBody body;
+  body.features = features;
   body.version_min = kVersionMin;
   body.version_max = kVersionMax;
   body.poll_group = poll_group;
