@@ -29,6 +29,8 @@ class World {
   size_t payload_bytes(Rng& rng) const;
   static Task<void> one_call(World* world, SimClient* client, srpc::Channel* channel, uint64_t number, WorkBody body,
                              size_t bytes, Duration patience, Duration cancel_after);
+  static Task<void> one_notice(World* world, SimClient* client, srpc::Channel* channel, uint64_t number, WorkBody body,
+                               Duration patience);
   static Task<void> cancel_later(SimLoop* loop, Duration after, CancelSource* source, CancelToken stop);
   static Task<void> trouble(World* world, Time until);
   static Task<void> hog(SimServer* server, size_t bytes, Duration how_long);
@@ -36,7 +38,8 @@ class World {
   static Task<Result<void>> small_call(World* world, SimClient* client, srpc::Channel* channel);
   static Task<void> check_channel(World* world, SimClient* client, srpc::Channel* channel);
   Task<void> settle();
-  void judge(uint64_t number, const Result<srpc::Message<WorkBody>>& reply, size_t bytes);
+  enum class Repeated : uint8_t { no, may_be };
+  void judge(uint64_t number, const Result<srpc::Message<WorkBody>>& reply, size_t bytes, Repeated repeated);
 
   Simulator sim_;
   SeededRng rng_;
@@ -51,6 +54,7 @@ class World {
   std::vector<std::unique_ptr<SimClient>> clients_;
   uint64_t next_call_ = 1;
   uint64_t open_calls_ = 0;
+  std::vector<uint64_t> notices_;
 };
 
 World::World(const RunInput& input)
@@ -81,11 +85,12 @@ World::World(const RunInput& input)
   }
 }
 
-void World::judge(uint64_t number, const Result<srpc::Message<WorkBody>>& reply, size_t bytes) {
+void World::judge(uint64_t number, const Result<srpc::Message<WorkBody>>& reply, size_t bytes, Repeated repeated) {
   const uint32_t executions = ledger_.executions(number);
-  check_.that(executions <= 1, "call {} was executed {} times", number, executions);
+  check_.that(executions <= 1 || repeated == Repeated::may_be, "call {} was executed {} times", number, executions);
+  if (executions > 1) coverage_.hit("srpc.repeated");
   if (reply) {
-    check_.that(executions == 1, "call {} was answered and executed {} times", number, executions);
+    check_.that(executions >= 1, "call {} was answered and executed {} times", number, executions);
     check_.that(reply->meta.number == number, "call {} got the answer of call {}", number, reply->meta.number.get());
     check_.that(reply->data.size() == bytes && is_payload_of(reply->data, number), "call {} got another payload",
                 number);
@@ -124,15 +129,29 @@ Task<void> World::one_call(World* world, SimClient* client, srpc::Channel* chann
       cancelling.spawn(&World::cancel_later, &loop, cancel_after, &source, cancelling.token());
     }
     const Time began = loop.now();
-    auto reply = co_await channel->call<Work>({.meta = body, .data = *std::move(data)},
-                                              {.deadline = deadline, .cancel = source});
+    const srpc::CallOptions options{.deadline = deadline, .cancel = source};
+    const auto repeated = number % 4 == 0 ? Repeated::may_be : Repeated::no;
+    srpc::Message<WorkBody> request{.meta = body, .data = *std::move(data)};
+    auto reply = repeated == Repeated::no ? co_await channel->call<Work>(std::move(request), options)
+                                          : co_await channel->call<RepeatableWork>(std::move(request), options);
     const Time late = std::max(deadline, began) + kSlack;
     world->check_.that(loop.now() <= late, "call {} ended {} us after its deadline", number,
                        (loop.now() - deadline).us());
     world->sim_.trace().event("srpc.call", number, static_cast<uint64_t>(reply.code()));
-    world->judge(number, reply, body.bytes);
+    world->judge(number, reply, body.bytes, repeated);
     co_await cancelling.close();
   }
+  --world->open_calls_;
+}
+
+// It may be executed or not, but not twice, whatever happened to its connection.
+Task<void> World::one_notice(World* world, SimClient* client, srpc::Channel* channel, uint64_t number, WorkBody body,
+                             Duration patience) {
+  ++world->open_calls_;
+  auto sent = co_await channel->notify<Work>({.meta = body}, {.deadline = client->loop().now() + patience});
+  world->sim_.trace().event("srpc.notice", number, static_cast<uint64_t>(sent.code()));
+  world->coverage_.hit(sent ? "srpc.notice" : "srpc.notice_not_sent");
+  world->notices_.push_back(number);
   --world->open_calls_;
 }
 
@@ -167,6 +186,10 @@ Task<void> World::caller(World* world, SimClient* client, uint64_t seed, Time un
         const Duration cancel_after =
             rng.chance(1, 4) ? microseconds(static_cast<int64_t>(1 + rng.below(4000))) : Duration{};
         auto& channel = client->channels[rng.below(client->channels.size())];
+        if (rng.chance(1, 8)) {
+          calls.spawn(&World::one_notice, world, client, channel.get(), number, body, patience);
+          continue;
+        }
         calls.spawn(&World::one_call, world, client, channel.get(), number, body, world->payload_bytes(rng), patience,
                     cancel_after);
       }
@@ -243,7 +266,7 @@ Task<Result<void>> World::small_call(World* world, SimClient* client, srpc::Chan
   WorkBody body;
   body.number = number;
   auto reply = co_await channel->call<Work>({.meta = body}, {.deadline = client->loop().now() + seconds(5)});
-  world->judge(number, reply, 0);
+  world->judge(number, reply, 0, Repeated::no);
   if (!reply) co_return std::move(reply).error();
   co_return Result<void>();
 }
@@ -306,6 +329,11 @@ RunOutcome World::run() {
   }
   sim_.run(main_, +[](Scope* scope) -> Task<void> { co_await scope->close(); }, &scope_);
   sim_.run_for(seconds(1));
+  for (const uint64_t number : notices_) {
+    const uint32_t executions = ledger_.executions(number);
+    check_.that(executions <= 1, "notice {} was executed {} times", number, executions);
+    if (executions == 1) coverage_.hit("srpc.notice_served");
+  }
   check_.that(net_.connections() == 0, "{} connections are left", net_.connections());
   for (auto& client : clients_) {
     check_.that(client->pool().free_bytes() == client->pool().total_bytes(), "a client holds memory in the end");

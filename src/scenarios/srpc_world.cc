@@ -113,6 +113,7 @@ void SimServer::start() {
   }
   server_ = std::make_unique<srpc::Server>(loop_, *registries_.back(), pool_, options);
   server_->register_method<Work>(*this, &SimServer::work, {.max_concurrent = 40});
+  server_->register_method<RepeatableWork>(*this, &SimServer::work, {.max_concurrent = 40});
   net_.listen(node_, server_.get());
 }
 

@@ -34,6 +34,15 @@ struct Work {
   using Reply = WorkBody;
 };
 
+// The same, and may be executed twice.
+struct RepeatableWork {
+  static constexpr srpc::MethodId kId{0x0202};
+  static constexpr std::string_view kName = "repeatable_work";
+  static constexpr bool kIdempotent = true;
+  using Request = WorkBody;
+  using Reply = WorkBody;
+};
+
 // The payload of call `number`, in either direction.
 Task<Result<mem::BufChain>> payload_of(mem::Pool* pool, uint64_t number, size_t bytes, CancelToken cancel = {});
 bool is_payload_of(const mem::BufChain& data, uint64_t number);
