@@ -13,8 +13,8 @@ BUILD_PACKAGES="clang-19 lld-19 llvm-19 libclang-rt-19-dev cmake ninja-build cca
 TEST_PACKAGES="libgtest-dev libgmock-dev clang-tidy-19 clang-format-19 git
   awscli s3cmd rclone python3-boto3 curl fio"
 NODE_PACKAGES="nodejs npm"
-# Its package starts a server on port 80: only for those who ask for it.
-BENCH_PACKAGES="nginx-light"
+# nginx starts a server on port 80, and all of them are large: only for those who ask for them.
+BENCH_PACKAGES="nginx-light ucx-utils libgrpc++-dev libcapnp-dev capnproto"
 
 # A node and an npm from elsewhere do as well, and Debian's npm would want to replace them.
 if command -v node >/dev/null && command -v npm >/dev/null; then
