@@ -27,9 +27,9 @@ Sha256 sha256(std::string_view text) {
 Sha256 hmac_sha256(std::span<const std::byte> key, std::string_view text) {
   Sha256 out;
   unsigned int size = 0;
-  const auto* result = HMAC(algorithm(), key.data(), static_cast<int>(key.size()),
-                            reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-                            reinterpret_cast<unsigned char*>(out.data()), &size);
+  const auto* result =
+      HMAC(algorithm(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()),
+           text.size(), reinterpret_cast<unsigned char*>(out.data()), &size);
   ASSERT(result != nullptr && size == out.size());
   return out;
 }

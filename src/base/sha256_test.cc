@@ -26,9 +26,9 @@ TEST(HmacSha256, KnownAnswers) {
   EXPECT_EQ(to_hex(hmac_sha256(std::as_bytes(std::span(std::string_view("Jefe"))), "what do ya want for nothing?")),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
   const std::string large(131, '\xaa');
-  EXPECT_EQ(to_hex(hmac_sha256(std::as_bytes(std::span(large)),
-                               "Test Using Larger Than Block-Size Key - Hash Key First")),
-            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+  EXPECT_EQ(
+      to_hex(hmac_sha256(std::as_bytes(std::span(large)), "Test Using Larger Than Block-Size Key - Hash Key First")),
+      "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
 TEST(EqualSecret, SeesEveryByte) {

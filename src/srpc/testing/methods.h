@@ -93,11 +93,13 @@ class Methods {
   uint64_t hung = 0;  // calls of hang that have ended
   Errc last_hang_reason = Errc::ok;
   uint64_t last_map_epoch = 0;
+  uint64_t last_features = 0;
 
  private:
   Task<Result<Message<EchoBody>>> echo(CallContext& context, Message<EchoBody> request) {
     ++echoes;
     last_map_epoch = context.map_epoch;
+    last_features = context.features;
     if (request.meta.delay_us > 0) {
       CO_TRY(co_await context.loop.sleep(microseconds(request.meta.delay_us), context.cancel));
     }
