@@ -1,12 +1,12 @@
 // One connection as the server sees it.
 //
 //   hello ──> challenged ──> open ──> closing ──> closed ──> removed (once its last handler has returned)
-//     │           │           ^         ^
-//     └───────────┼───────────┘         │
-//     └───────────┴─────────────────────┘
+//     │            │          ^          ^
+//     ├────────────┼──────────┘          │
+//     └────────────┴─────────────────────┘
 //
-// `challenged`: only where the server has keys, and always there; the client's proof is awaited. From `hello` and from
-// `challenged` a connection may go to another poll group, where it begins with `open`. `closing`: goodbye is sent,
+// `challenged`: where the server has keys, and always there; the client's proof is awaited. In place of `open` a
+// connection may go to another poll group, and is opened there. `closing`: goodbye is sent,
 // messages are ignored. `closed`: the endpoint has ended; calls are cancelled, and what they answer is dropped.
 #pragma once
 
