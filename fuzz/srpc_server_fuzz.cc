@@ -1,5 +1,6 @@
 // A client that sends any sequence of well-formed messages: hellos, requests with any metadata, cancels, all in any
-// order. The server answers or closes; nothing leaks.
+// order. The server answers or closes; nothing leaks. A server with a key, whose challenge the client doesn't even
+// read, executes nothing.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "mem/pool.h"
 #include "srpc/server.h"
 #include "srpc/stream/stream_endpoint.h"
+#include "srpc/testing/keys.h"
 #include "srpc/testing/manual_loop.h"
 #include "srpc/testing/methods.h"
 #include "srpc/testing/raw_peer.h"
@@ -71,7 +73,7 @@ Bytes script_of(std::span<const uint8_t> input) {
   Bytes script;
   while (input.size() >= 6) {
     Header header;
-    header.kind = static_cast<Kind>(1 + input[0] % 11);
+    header.kind = static_cast<Kind>(1 + input[0] % kLastKind);
     header.method = MethodId(static_cast<uint16_t>(0x0100 + input[1] % 8));
     header.request_id = input[2];
     header.time_us = input[3] % 16 == 0 ? 0 : input[3] * 100U;
@@ -97,17 +99,27 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto at = (reinterpret_cast<uintptr_t>(storage.get()) + mem::kPage - 1) / mem::kPage * mem::kPage;
   mem::Pool pool(loop, registry, std::span(reinterpret_cast<std::byte*>(at), kMemory), 0);
   {
-    Server server(loop, registry, pool, {.credits = 5, .max_calls = 7, .byte_credits = 1 << 20, .max_data = 1 << 20});
+    const bool with_key = data[0] / 4 % 2 == 1;
+    const KeyRing ring(keys_of({1}));
+    Server server(loop, registry, pool,
+                  {.credits = 5,
+                   .max_calls = 7,
+                   .byte_credits = 1 << 20,
+                   .max_data = 1 << 20,
+                   .keys = with_key ? &ring : nullptr});
     Methods methods(server, 3);
     Bytes script = script_of(std::span(data + 1, size - 1));
     // Mostly past the hello.
-    if (data[0] % 4 != 0) script = hello_message() + script;
+    if (data[0] % 4 != 0) {
+      script = (with_key ? encode_message({.kind = Kind::hello}, hello_with_key()) : hello_message()) + script;
+    }
     server.accept(std::make_unique<stream::StreamEndpoint>(
         stream::StreamEndpoint::Context{.loop = loop, .pool = pool, .scope = scope},
         std::make_unique<Script>(loop, std::move(script))));
     (void)loop.run_until([&] { return server.connections() == 0; }, 100'000);
     loop.run(+[](Server* s) -> Task<void> { co_await s->drain(s->loop().now()); }, &server);
     ASSERT(server.calls_running() == 0 && methods.hanging == 0);
+    if (with_key) ASSERT(methods.echoes == 0 && methods.hung == 0);
   }
   loop.run(+[](Scope* s) -> Task<void> { co_await s->close(); }, &scope);
   loop.run_for(seconds(1));

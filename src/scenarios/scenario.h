@@ -24,6 +24,7 @@ enum class Sabotage : uint8_t {
   skip_entry,         // one entry isn't replayed
   forget_a_write,     // the model takes one acknowledged write for not done
   resurrect_deletes,  // the model forgets deletes
+  intruder_has_the_key,
 };
 
 // What a scenario may use of the arena.

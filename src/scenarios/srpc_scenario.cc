@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,8 @@ class World {
   static Task<void> cancel_later(SimLoop* loop, Duration after, CancelSource* source, CancelToken stop);
   static Task<void> trouble(World* world, Time until);
   static Task<void> hog(SimServer* server, size_t bytes, Duration how_long);
+  static Task<void> change_keys(World* world, Time until);
+  static Task<void> intrude(World* world, Time until);
   static Task<void> restart(SimServer* server, SimServer::Stop how, Duration pause);
   static Task<Result<void>> small_call(World* world, SimClient* client, srpc::Channel* channel);
   static Task<void> check_channel(World* world, SimClient* client, srpc::Channel* channel);
@@ -43,6 +46,7 @@ class World {
 
   Simulator sim_;
   SeededRng rng_;
+  SeededRng keys_rng_;
   SrpcPlan plan_;
   Check check_;
   Coverage coverage_;
@@ -52,6 +56,9 @@ class World {
   Ledger ledger_;
   std::vector<std::unique_ptr<SimServer>> servers_;
   std::vector<std::unique_ptr<SimClient>> clients_;
+  // Doesn't know the cluster's key, if it has one.
+  std::unique_ptr<SimClient> intruder_;
+  std::optional<srpc::SharedKey> key_;  // with which everybody proves himself
   uint64_t next_call_ = 1;
   uint64_t open_calls_ = 0;
   std::vector<uint64_t> notices_;
@@ -60,7 +67,8 @@ class World {
 World::World(const RunInput& input)
     : sim_(input.seed),
       rng_(sim_.make_rng("srpc workload")),
-      plan_(SrpcPlan::draw(rng_)),
+      keys_rng_(sim_.make_rng("srpc keys")),
+      plan_(SrpcPlan::draw(rng_, keys_rng_)),
       main_(sim_),
       net_(sim_),
       scope_(main_) {
@@ -72,16 +80,27 @@ World::World(const RunInput& input)
   }
   if (plan_.losses) faults.loss_ppm = static_cast<uint32_t>(rng_.below(3000));
   net_.set_faults(faults);
+  std::optional<srpc::KeyRing> keys;
+  if (plan_.keys) {
+    key_ = srpc::SharedKey::random(keys_rng_);
+    keys.emplace(std::vector{*key_});
+  }
   const auto memory = input.arena.memory();
   size_t at = 0;
   const auto take = [&](size_t bytes) { return memory.subspan(std::exchange(at, at + bytes), bytes); };
   const size_t server_memory = plan_.small_server_memory ? size_t{1} << 20 : size_t{6} << 20;
   for (size_t i = 0; i < kServers; ++i) {
     servers_.push_back(
-        std::make_unique<SimServer>(sim_, net_, scope_, take(server_memory), ledger_, plan_.few_credits));
+        std::make_unique<SimServer>(sim_, net_, scope_, take(server_memory), ledger_, plan_.few_credits, keys));
   }
   for (size_t i = 0; i < kClients; ++i) {
-    clients_.push_back(std::make_unique<SimClient>(sim_, net_, scope_, take(size_t{4} << 20), servers_));
+    clients_.push_back(std::make_unique<SimClient>(sim_, net_, scope_, take(size_t{4} << 20), servers_, keys));
+  }
+  if (plan_.keys) {
+    std::optional<srpc::KeyRing> wrong;
+    if (keys_rng_.chance(1, 2)) wrong.emplace(std::vector{srpc::SharedKey::random(keys_rng_)});
+    if (input.sabotage == Sabotage::intruder_has_the_key) wrong = keys;
+    intruder_ = std::make_unique<SimClient>(sim_, net_, scope_, take(size_t{1} << 20), servers_, wrong);
   }
 }
 
@@ -210,6 +229,42 @@ Task<void> World::restart(SimServer* server, SimServer::Stop how, Duration pause
   server->start();
 }
 
+// In three steps, each done everywhere before the next one begins, in any order and at any pace.
+Task<void> World::change_keys(World* world, Time until) {
+  SeededRng& rng = world->keys_rng_;
+  SimLoop& loop = world->main_;
+  std::vector<std::optional<srpc::KeyRing>*> rings;
+  for (auto& server : world->servers_) rings.push_back(&server->keys());
+  for (auto& client : world->clients_) rings.push_back(&client->keys());
+  while (loop.now() < until) {
+    const srpc::SharedKey old = *world->key_;
+    const auto fresh = srpc::SharedKey::random(rng);
+    for (const auto& step : {std::vector{old, fresh}, std::vector{fresh, old}, std::vector{fresh}}) {
+      for (size_t i = rings.size(); i > 1; --i) std::swap(rings[i - 1], rings[rng.below(i)]);
+      for (auto* ring : rings) {
+        (void)co_await loop.sleep(microseconds(static_cast<int64_t>(rng.below(40'000))));
+        (*ring)->replace(step);
+      }
+    }
+    world->key_ = fresh;
+    world->coverage_.hit("srpc.key_change");
+  }
+}
+
+// Tries all the time, and never gets a call executed.
+Task<void> World::intrude(World* world, Time until) {
+  SimClient& client = *world->intruder_;
+  while (client.loop().now() < until && world->check_.ok()) {
+    const uint64_t number = world->next_call_++;
+    WorkBody body;
+    body.number = number;
+    srpc::Channel& channel = *client.channels[number % client.channels.size()];
+    auto reply = co_await channel.call<Work>({.meta = body}, {.deadline = client.loop().now() + milliseconds(50)});
+    world->check_.that(!reply && world->ledger_.executions(number) == 0, "call {} of an intruder was executed", number);
+    world->check_.that(client.metrics().connects.value() == 0, "an intruder was let in");
+  }
+}
+
 Task<void> World::trouble(World* world, Time until) {
   SeededRng& rng = world->rng_;
   SimLoop& loop = world->main_;
@@ -308,6 +363,8 @@ RunOutcome World::run() {
     }
   }
   scopes.emplace_back(main_).spawn(&World::trouble, this, until);
+  if (plan_.key_changes) scopes.emplace_back(main_).spawn(&World::change_keys, this, until);
+  if (intruder_) scopes.emplace_back(intruder_->loop()).spawn(&World::intrude, this, until);
   const auto all_ended = [&] { return std::ranges::all_of(scopes, [](const Scope& s) { return s.running() == 0; }); };
   const auto stop = sim_.run_until(all_ended, seconds(60));
   check_.that(stop == Simulator::Stop::done, "{} calls haven't ended a minute after the last fault", open_calls_);
@@ -321,6 +378,16 @@ RunOutcome World::run() {
   net_.set_faults(calm);
   sim_.run(main_, +[](World* world) -> Task<void> { co_await world->settle(); }, this);
 
+  if (intruder_) {
+    const auto turned_away = static_cast<size_t>(srpc::CloseReason::not_authenticated);
+    coverage_.hit("srpc.turned_away", intruder_->metrics().closed[turned_away]->value());
+    for (auto& client : clients_) {
+      // A connection that began with a key may hear of it when that key has been taken back.
+      check_.that(plan_.key_changes || client->metrics().closed[turned_away]->value() == 0,
+                  "a client with the key was turned away");
+    }
+    sim_.run(intruder_->loop(), +[](SimClient* c) -> Task<void> { co_await c->close(); }, intruder_.get());
+  }
   for (auto& client : clients_)
     sim_.run(client->loop(), +[](SimClient* c) -> Task<void> { co_await c->close(); }, client.get());
   for (auto& server : servers_) {

@@ -51,7 +51,7 @@ bool is_payload_of(const mem::BufChain& data, uint64_t number) {
   return right;
 }
 
-SrpcPlan SrpcPlan::draw(Rng& rng) {
+SrpcPlan SrpcPlan::draw(Rng& rng, Rng& keys) {
   SrpcPlan plan;
   plan.small_server_memory = rng.chance(1, 3);
   plan.small_buffers = rng.chance(1, 3);
@@ -63,6 +63,8 @@ SrpcPlan SrpcPlan::draw(Rng& rng) {
   plan.drains = rng.chance(1, 3);
   plan.memory_hogs = rng.chance(1, 4);
   plan.busy_callers = rng.chance(1, 16);
+  plan.keys = keys.chance(1, 3);
+  plan.key_changes = plan.keys && keys.chance(2, 3);
   return plan;
 }
 
@@ -81,17 +83,20 @@ std::string SrpcPlan::to_string() const {
   add(drains, "drains");
   add(memory_hogs, "memory_hogs");
   add(busy_callers, "busy_callers");
+  add(keys, "keys");
+  add(key_changes, "key_changes");
   return text.empty() ? "no faults" : text;
 }
 
 SimServer::SimServer(Simulator& sim, Net& net, Scope& scope, std::span<std::byte> memory, Ledger& ledger,
-                     bool few_credits)
+                     bool few_credits, const std::optional<srpc::KeyRing>& keys)
     : net_(net),
       loop_(sim),
       pool_(loop_, registry_, memory, memory.size() / 4),
       node_(net.add_node(loop_, pool_, scope)),
       ledger_(ledger),
-      few_credits_(few_credits) {
+      few_credits_(few_credits),
+      keys_(keys) {
   start();
 }
 
@@ -104,6 +109,7 @@ void SimServer::start() {
   options.hello_timeout = seconds(1);
   options.idle_timeout = seconds(2);
   options.slow_reader_timeout = seconds(2);
+  options.keys = keys_ ? &*keys_ : nullptr;
   if (few_credits_) {
     options.credits = 3;
     options.max_calls = 5;
@@ -141,8 +147,9 @@ Task<Result<srpc::Message<WorkBody>>> SimServer::work(srpc::CallContext& context
 }
 
 SimClient::SimClient(Simulator& sim, Net& net, Scope& scope, std::span<std::byte> memory,
-                     const std::vector<std::unique_ptr<SimServer>>& servers)
+                     const std::vector<std::unique_ptr<SimServer>>& servers, const std::optional<srpc::KeyRing>& keys)
     : loop_(sim),
+      keys_(keys),
       pool_(loop_, registry_, memory, memory.size() / 4),
       metrics_(registry_),
       node_(net.add_node(loop_, pool_, scope)) {
@@ -153,6 +160,7 @@ SimClient::SimClient(Simulator& sim, Net& net, Scope& scope, std::span<std::byte
     options.backoff_max = milliseconds(100);
     options.keepalive = milliseconds(300);
     options.silence_timeout = seconds(1);
+    options.keys = keys_ ? &*keys_ : nullptr;
     channels.push_back(std::make_unique<srpc::Channel>(loop_, metrics_, net.connector(node_, server->node()), options));
   }
 }

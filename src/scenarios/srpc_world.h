@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -58,10 +59,13 @@ struct SrpcPlan {
   bool memory_hogs = false;
   bool few_credits = false;
   bool busy_callers = false;  // without pauses
+  bool keys = false;          // of the cluster; somebody without them tries, too
+  bool key_changes = false;
 
   // Nothing else may end a connection.
   bool ends_connections() const { return losses || cuts || kills || power_losses || drains; }
-  static SrpcPlan draw(Rng& rng);
+  // `keys`: drawn apart, so that what else a seed means stayed the same when they came.
+  static SrpcPlan draw(Rng& rng, Rng& keys);
   std::string to_string() const;
 };
 
@@ -81,7 +85,8 @@ class Ledger {
 // One server process; stop() and start() make it another one at the same place.
 class SimServer {
  public:
-  SimServer(Simulator& sim, Net& net, Scope& scope, std::span<std::byte> memory, Ledger& ledger, bool few_credits);
+  SimServer(Simulator& sim, Net& net, Scope& scope, std::span<std::byte> memory, Ledger& ledger, bool few_credits,
+            const std::optional<srpc::KeyRing>& keys);
   ~SimServer();
   void start();
   // The process ends: what runs is cancelled, and connections end as `how` says.
@@ -91,6 +96,8 @@ class SimServer {
   bool running() const { return server_ != nullptr && !stopping_; }
   Net::Node node() const { return node_; }
   srpc::Server& server() { return *server_; }
+  // Those of the process in all its lives.
+  std::optional<srpc::KeyRing>& keys() { return keys_; }
   mem::Pool& pool() { return pool_; }
   SimLoop& loop() { return loop_; }
 
@@ -104,6 +111,7 @@ class SimServer {
   Net::Node node_;
   Ledger& ledger_;
   bool few_credits_;
+  std::optional<srpc::KeyRing> keys_;
   bool stopping_ = false;
   std::vector<std::unique_ptr<Registry>> registries_;  // one for each life
   std::unique_ptr<srpc::Server> server_;
@@ -113,11 +121,12 @@ class SimServer {
 class SimClient {
  public:
   SimClient(Simulator& sim, Net& net, Scope& scope, std::span<std::byte> memory,
-            const std::vector<std::unique_ptr<SimServer>>& servers);
+            const std::vector<std::unique_ptr<SimServer>>& servers, const std::optional<srpc::KeyRing>& keys);
   Task<void> close();
 
   std::vector<std::unique_ptr<srpc::Channel>> channels;
   SimLoop& loop() { return loop_; }
+  std::optional<srpc::KeyRing>& keys() { return keys_; }
   mem::Pool& pool() { return pool_; }
   Net::Node node() const { return node_; }
   const srpc::ChannelMetrics& metrics() const { return metrics_; }
@@ -125,6 +134,7 @@ class SimClient {
  private:
   SimLoop loop_;
   Registry registry_;
+  std::optional<srpc::KeyRing> keys_;
   mem::Pool pool_;
   srpc::ChannelMetrics metrics_;
   Net::Node node_;

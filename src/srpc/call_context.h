@@ -23,6 +23,7 @@ struct CallContext {
   Id128 client_id;          // the same for all connections of one client
   // Payload of the answer isn't sent but handed over: the client holds this pool's memory for as long as it likes.
   bool by_reference = false;
+  uint64_t features = 0;   // of the connection: what both sides have
   uint64_t map_epoch = 0;  // of the client's cluster map, 0 = it named none
   Time deadline = Time::never();
   // Cancelled when the client cancels, its connection is lost, or the deadline passes: nobody waits for the answer any

@@ -80,12 +80,14 @@ Task<Result<void>> Channel::connect_once() {
     last_error_ = "hello to " + connector_->address() + ": " + greeted.error().to_string();
     connection.close({CloseReason::hello_timeout, "no hello"});
     (void)co_await connection.closed().wait();
+    metrics_.closed[static_cast<size_t>(connection.why_closed().reason)]->add();
     co_return std::move(greeted).error().with_context("hello to " + connector_->address());
   }
   metrics_.connects.add();
   metrics_.connected.add(1);
   attempts_ = 0;
-  agreed_ = {connection.agreed().poll_group, connection.agreed().poll_groups};
+  const HelloReplyBody& agreed = connection.agreed();
+  agreed_ = {agreed.poll_group, agreed.poll_groups, agreed.version, agreed.features};
   connection_ = &connection;
   connected_event_.set();
   pump();

@@ -37,6 +37,7 @@
 #include "reactor/scope.h"
 #include "reactor/sync.h"
 #include "srpc/call.h"
+#include "srpc/key_ring.h"
 #include "srpc/message.h"
 #include "srpc/transport.h"
 
@@ -75,6 +76,11 @@ struct ChannelOptions {
   Duration silence_timeout = seconds(30);  // the peer counts as gone when nothing came for that long
   uint32_t max_queued = 4096;              // calls that wait
   uint32_t max_data = static_cast<uint32_t>(kMaxData);
+
+  // Of the cluster: the server must know one, too. null: only to servers without. Outlives the channel, and may be
+  // changed at any time (key_ring.h).
+  const KeyRing* keys = nullptr;
+  Protocol protocol = {};
 };
 
 class Channel {
@@ -119,6 +125,8 @@ class Channel {
   // Of the connection; meaningful while connected.
   uint16_t poll_group() const { return agreed_.poll_group; }
   uint16_t poll_groups() const { return agreed_.poll_groups; }
+  uint8_t version() const { return agreed_.version; }
+  uint64_t features() const { return agreed_.features; }  // what both sides have
   // Payload isn't received but handed over.
   bool by_reference() const;
   // The last map epoch the server named.
@@ -167,6 +175,8 @@ class Channel {
   struct Agreed {
     uint16_t poll_group = 0;
     uint16_t poll_groups = 0;
+    uint8_t version = 0;
+    uint64_t features = 0;
   } agreed_;
   struct PushHandler {
     MethodId method;

@@ -43,24 +43,34 @@ ClientConnection::~ClientConnection() {
 
 Task<Result<void>> ClientConnection::hello(CancelToken token) {
   const ChannelOptions& options = channel_.options_;
-  HelloBody body;
-  body.version_min = kVersionMin;
-  body.version_max = kVersionMax;
-  body.poll_group = options.poll_group;
-  body.keepalive_ms = static_cast<uint32_t>(options.keepalive.ms());
-  body.features = kFeatures;
-  body.client_id = options.client_id.bytes;
-  body.max_data = options.max_data;
-  body.max_metadata = static_cast<uint16_t>(kMaxMetadata);
+  hello_.version_min = options.protocol.version_min;
+  hello_.version_max = options.protocol.version_max;
+  hello_.poll_group = options.poll_group;
+  hello_.keepalive_ms = static_cast<uint32_t>(options.keepalive.ms());
+  hello_.features = options.protocol.features;
+  hello_.client_id = options.client_id.bytes;
+  hello_.max_data = options.max_data;
+  hello_.max_metadata = static_cast<uint16_t>(kMaxMetadata);
+  if (options.keys != nullptr) {
+    hello_.auth = static_cast<uint8_t>(Auth::hmac_sha256);
+    loop_.rng().fill(std::as_writable_bytes(std::span(hello_.nonce)));
+  }
+  agreed_.version = options.protocol.version_min;  // until there is an agreement; so every server can read it
+  endpoint_->limit_version(options.protocol.version_max);
   endpoint_->start(*this);
   Header header;
   header.kind = Kind::hello;
-  header.version = kVersionMin;  // so that every server can read it
-  endpoint_->send(header, std::as_bytes(std::span(&body, 1)), {});
+  header.version = agreed_.version;
+  endpoint_->send(header, hello_bytes(), {});
   CO_TRY(co_await hello_event_.wait(token));
   if (!hello_done_) co_return close_.to_error();
   loop_.arm_in(timer_, options.keepalive);
   co_return Result<void>();
+}
+
+std::span<const std::byte> ClientConnection::hello_bytes() const {
+  const auto bytes = std::as_bytes(std::span(&hello_, 1));
+  return channel_.options_.keys == nullptr ? bytes.first(kOpenHelloBytes) : bytes;
 }
 
 bool ClientConnection::can_send(PendingCall& call) const {
@@ -151,6 +161,7 @@ void ClientConnection::on_message(Incoming& message) {
   if (closing_) return;
   const Header& header = message.header;
   if (!hello_done_) {
+    if (header.kind == Kind::challenge) return on_challenge(message);
     if (header.kind == Kind::hello_reply) return on_hello_reply(message);
     if (header.kind == Kind::goodbye) return on_goodbye(message);
     return broken(CloseReason::bad_sequence, "the server spoke before its hello");
@@ -179,29 +190,73 @@ void ClientConnection::on_message(Incoming& message) {
     case Kind::request:
     case Kind::cancel:
     case Kind::notice:
+    case Kind::challenge:
+    case Kind::proof:
       return broken(CloseReason::bad_sequence, fmt::format("a server sent a message of kind {}", int(header.kind)));
   }
   if (!closing_) channel_.pump();
 }
 
+void ClientConnection::on_challenge(const Incoming& message) {
+  const KeyRing* keys = channel_.options_.keys;
+  if (keys == nullptr) return distrust("the server asks for the cluster key, and this side has none");
+  if (session_) return broken(CloseReason::bad_sequence, "the server asked for the key twice");
+  if (message.metadata.size() < sizeof(ChallengeBody)) {
+    return broken(CloseReason::bad_sequence, "the server's challenge is too short");
+  }
+  session_.emplace(keys->proving(), handshake_transcript(hello_bytes(), message.metadata));
+  const ProofBody body{.proof = session_->client_proof()};
+  Header header;
+  header.kind = Kind::proof;
+  header.version = agreed_.version;
+  endpoint_->send(header, std::as_bytes(std::span(&body, 1)), {});
+}
+
+bool ClientConnection::is_trusted(const Incoming& hello_reply) {
+  if (channel_.options_.keys == nullptr) return true;
+  const std::span<const std::byte> bytes = hello_reply.metadata;
+  if (!session_) {
+    distrust("the server doesn't ask for the cluster key: it has none, or is an impostor");
+  } else if (bytes.size() < sizeof(HelloReplyBody)) {
+    distrust("the server proves nothing");
+  } else if (!equal_secret(session_->server_proof(bytes),
+                           bytes.subspan(offsetof(HelloReplyBody, proof), sizeof(HelloReplyBody::proof)))) {
+    distrust("the server's proof is wrong: it doesn't know the cluster key, or what it said was altered on its way");
+  } else {
+    session_.reset();
+    return true;
+  }
+  return false;
+}
+
 void ClientConnection::on_hello_reply(const Incoming& message) {
-  if (message.metadata.size() < sizeof agreed_) {
+  if (!is_trusted(message)) return;
+  if (message.metadata.size() < kOpenHelloReplyBytes) {
     return broken(CloseReason::bad_sequence, "the server's hello is too short");
   }
+  HelloReplyBody said;
   // cairn-allow(memcpy): framing or metadata, never payload
-  std::memcpy(&agreed_, message.metadata.data(), sizeof agreed_);
-  if (agreed_.version < kVersionMin || agreed_.version > kVersionMax) {
-    return broken(CloseReason::bad_version, fmt::format("the server chose version {}", agreed_.version));
+  std::memcpy(&said, message.metadata.data(), std::min(message.metadata.size(), sizeof said));
+  const Protocol& own = channel_.options_.protocol;
+  if (said.version < own.version_min || said.version > own.version_max) {
+    return broken(CloseReason::bad_version, fmt::format("the server chose version {}", said.version));
   }
-  if (agreed_.credits == 0 || agreed_.max_calls == 0 || agreed_.byte_credits == 0) {
+  if ((said.features & ~own.features) != 0) {
+    return broken(
+        CloseReason::bad_sequence,
+        fmt::format("the server chose features {:#x}, which this side doesn't have", said.features & ~own.features));
+  }
+  if (said.credits == 0 || said.max_calls == 0 || said.byte_credits == 0) {
     return broken(CloseReason::bad_sequence, "the server's hello gives no credits");
   }
+  agreed_ = said;
   const uint16_t wanted = channel_.options_.poll_group;
   if (wanted != kAnyPollGroup && agreed_.poll_group != wanted) {
     return broken(CloseReason::no_poll_group, fmt::format("asked for poll group {} and got {} of {}", wanted,
                                                           agreed_.poll_group.get(), agreed_.poll_groups.get()));
   }
   endpoint_->limit_data(channel_.options_.max_data);
+  endpoint_->limit_version(agreed_.version);
   credits_ = agreed_.credits;
   slots_.resize(std::min<size_t>(agreed_.max_calls, size_t{1} << kSlotBits));
   for (size_t i = slots_.size(); i > 0; --i) free_slots_.push_back(static_cast<uint32_t>(i - 1));
@@ -281,15 +336,29 @@ void ClientConnection::add_credits(uint16_t credits) {
 
 void ClientConnection::broken(CloseReason reason, std::string text) { close({reason, std::move(text)}); }
 
+void ClientConnection::distrust(std::string cause) {
+  if (closing_) return;
+  say_goodbye(CloseReason::not_authenticated, "");
+  end({CloseReason::not_authenticated, std::move(cause)});
+}
+
 void ClientConnection::close(Close why) {
   if (closing_) return;
-  closing_ = true;
-  close_ = why;
+  say_goodbye(why.reason, why.text);
+  end(std::move(why));
+}
+
+void ClientConnection::say_goodbye(CloseReason reason, std::string_view text) {
   Header header;
   header.kind = Kind::goodbye;
-  header.status = static_cast<uint16_t>(why.reason);
-  const std::string_view text = std::string_view(why.text).substr(0, kMaxMetadata);
-  endpoint_->send(header, std::as_bytes(std::span(text)), {});
+  header.version = agreed_.version;
+  header.status = static_cast<uint16_t>(reason);
+  endpoint_->send(header, std::as_bytes(std::span(text.substr(0, kMaxMetadata))), {});
+}
+
+void ClientConnection::end(Close why) {
+  closing_ = true;
+  close_ = why;
   endpoint_->close(std::move(why));
 }
 

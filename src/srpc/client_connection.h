@@ -3,12 +3,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "reactor/sync.h"
 #include "reactor/timer.h"
 #include "srpc/channel.h"
+#include "srpc/handshake.h"
 #include "srpc/transport.h"
 
 namespace cairn::srpc::detail {
@@ -54,13 +58,22 @@ class ClientConnection final : private EndpointEvents {
   void on_message(Incoming& message) override;
   mem::BufChain memory_for(const Header& header) override;
   void on_closed(const Close& close) override;
+  // As they are sent: without a key they end before it.
+  std::span<const std::byte> hello_bytes() const;
   // The slot that a reply names, or null.
   Slot* slot_of(const Header& header);
+  void on_challenge(const Incoming& message);
   void on_hello_reply(const Incoming& message);
+  // Whether the server has proved that it knows the key, or neither side has one. Ends the connection if not.
+  bool is_trusted(const Incoming& hello_reply);
   void on_reply(Incoming& message);
   void on_goodbye(const Incoming& message);
   void add_credits(uint16_t credits);
   void broken(CloseReason reason, std::string text);
+  // The server isn't told why: it may be anybody.
+  void distrust(std::string cause);
+  void say_goodbye(CloseReason reason, std::string_view text);
+  void end(Close why);
   void send_control(Kind kind, uint64_t request_id);
   void release_slot(uint32_t slot);
   void close_when_idle();
@@ -73,6 +86,8 @@ class ClientConnection final : private EndpointEvents {
   Event hello_event_;
   Event closed_event_;
   bool hello_done_ = false;
+  HelloBody hello_;
+  std::optional<SessionKey> session_;  // from the challenge to the hello reply
   bool draining_ = false;
   bool closing_ = false;
   Close close_;

@@ -28,6 +28,7 @@ constexpr std::array<Entry, kCloseReasons> kTable = {{
     {"over_credit", Errc::protocol_error},
     {"refused", Errc::unavailable},
     {"no_poll_group", Errc::invalid_argument},
+    {"not_authenticated", Errc::unauthenticated},
 }};
 
 }  // namespace

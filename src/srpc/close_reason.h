@@ -11,25 +11,26 @@
 namespace cairn::srpc {
 
 enum class CloseReason : uint16_t {
-  none = 0,             // open
-  done = 1,             // this side's user closed it
-  draining = 2,         // the server stops: finish what is under way, send nothing new
-  peer_closed = 3,      // the peer ended the byte stream without a goodbye
-  connection_lost = 4,  // reset, unreachable: the transport's error
-  connect_failed = 5,   // no connection came about
-  hello_timeout = 6,    // connected, and then said nothing or not enough
-  idle_timeout = 7,     // nothing came for longer than agreed
-  stalled = 8,          // a message began and didn't go on
-  slow_reader = 9,      // the peer doesn't take what is sent to it
-  bad_header = 10,      // not SRPC, a damaged header, an unknown kind
-  bad_version = 11,     // no common version
-  too_large = 12,       // a length over the agreed limit
-  bad_sequence = 13,    // a valid message at a wrong moment: before hello, an unknown id, one id twice
-  over_credit = 14,     // sent more than it had credits for
-  refused = 15,         // too many connections, or not allowed
-  no_poll_group = 16,   // named a poll group that doesn't exist
+  none = 0,                // open
+  done = 1,                // this side's user closed it
+  draining = 2,            // the server stops: finish what is under way, send nothing new
+  peer_closed = 3,         // the peer ended the byte stream without a goodbye
+  connection_lost = 4,     // reset, unreachable: the transport's error
+  connect_failed = 5,      // no connection came about
+  hello_timeout = 6,       // connected, and then said nothing or not enough
+  idle_timeout = 7,        // nothing came for longer than agreed
+  stalled = 8,             // a message began and didn't go on
+  slow_reader = 9,         // the peer doesn't take what is sent to it
+  bad_header = 10,         // not SRPC, a damaged header, an unknown kind
+  bad_version = 11,        // no common version
+  too_large = 12,          // a length over the agreed limit
+  bad_sequence = 13,       // a valid message at a wrong moment: before hello, an unknown id, one id twice
+  over_credit = 14,        // sent more than it had credits for
+  refused = 15,            // too many connections, or not allowed
+  no_poll_group = 16,      // named a poll group that doesn't exist
+  not_authenticated = 17,  // the cluster's key: no proof, a wrong one, or only one side has a key
 };
-inline constexpr uint16_t kCloseReasons = 17;
+inline constexpr uint16_t kCloseReasons = 18;
 
 // As it stands above, for logs and metrics.
 std::string_view close_reason_name(CloseReason reason);

@@ -8,6 +8,7 @@
 #include "srpc/server.h"
 #include "srpc/tcp/tcp_listener.h"
 #include "srpc/testing/host.h"
+#include "srpc/testing/keys.h"
 #include "srpc/testing/methods.h"
 #include "srpc/testing/raw_peer.h"
 
@@ -140,6 +141,52 @@ TEST_F(HostileClient, DiesAtEveryByte) {
   }
   EXPECT_TRUE(all_gone());
   EXPECT_TRUE(serves());
+}
+
+TEST_F(HostileClient, DiesAtEveryByteOfItsProof) {
+  const KeyRing ring(keys_of({1}));
+  start({.keys = &ring});
+  const Bytes body = hello_with_key();
+  const Bytes hello = encode_message({.kind = Kind::hello}, body);
+  for (size_t n = 0; n <= hello.size(); n += 3) {
+    RawPeer peer = connect();
+    ASSERT_TRUE(peer.send(std::span(hello).first(n)));
+    n % 2 == 0 ? peer.reset() : peer.close();
+  }
+  const size_t proof_bytes = kHeaderBytes + sizeof(ProofBody) + 4;
+  for (size_t n = 0; n <= proof_bytes; ++n) {
+    RawPeer peer = connect();
+    ASSERT_TRUE(peer.send(hello));
+    const auto challenge = peer.receive();
+    ASSERT_TRUE(challenge && challenge->header.kind == Kind::challenge);
+    const Bytes proof = encode_message({.kind = Kind::proof}, client_proof(key_of(1), body, challenge->metadata));
+    ASSERT_EQ(proof.size(), proof_bytes);
+    ASSERT_TRUE(peer.send(std::span(proof).first(n)));
+    if (n == proof_bytes) {
+      // Whole, it opens the door.
+      const auto reply = peer.receive();
+      ASSERT_TRUE(reply && reply->header.kind == Kind::hello_reply);
+      ASSERT_TRUE(peer.send(echo_request(1)));
+      EXPECT_TRUE(peer.receive());
+    }
+    n % 2 == 0 ? peer.reset() : peer.close();
+  }
+  EXPECT_TRUE(all_gone());
+  EXPECT_EQ(host->call([this] { return methods->echoes; }), 1U);
+}
+
+TEST_F(HostileClient, GuessesTheKeyWithoutEnd) {
+  const KeyRing ring(keys_of({1}));
+  start({.keys = &ring});
+  for (int i = 0; i < 200; ++i) {
+    RawPeer peer = connect();
+    ASSERT_TRUE(peer.send(encode_message({.kind = Kind::hello}, hello_with_key()) +
+                          encode_message({.kind = Kind::proof}, Bytes(32, std::byte(i)))));
+    EXPECT_EQ(peer.goodbye(), CloseReason::not_authenticated);
+    EXPECT_TRUE(peer.ends());
+  }
+  EXPECT_TRUE(all_gone());
+  EXPECT_EQ(host->call([this] { return host->pool.free_bytes(); }), host->pool.total_bytes());
 }
 
 TEST_F(HostileClient, BreaksTheProtocol) {

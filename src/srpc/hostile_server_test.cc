@@ -11,6 +11,7 @@
 #include "srpc/tcp/tcp_connector.h"
 #include "srpc/tcp/tcp_listener.h"
 #include "srpc/testing/host.h"
+#include "srpc/testing/keys.h"
 #include "srpc/testing/methods.h"
 #include "srpc/testing/raw_peer.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 using namespace srpc::testing;
 
-Bytes welcome(uint16_t credits = 16) {
+HelloReplyBody welcome_body(uint16_t credits) {
   HelloReplyBody body;
   body.version = kVersionMax;
   body.poll_groups = 1;
@@ -27,7 +28,11 @@ Bytes welcome(uint16_t credits = 16) {
   body.byte_credits = 1 << 20;
   body.max_calls = 16;
   body.max_data = 1 << 20;
-  return encode_message({.kind = Kind::hello_reply}, as_bytes(body));
+  return body;
+}
+
+Bytes welcome(uint16_t credits = 16) {
+  return encode_message({.kind = Kind::hello_reply}, as_bytes(welcome_body(credits)));
 }
 
 Bytes reply_to(uint64_t id, size_t data = 0) {
@@ -140,6 +145,51 @@ TEST_F(HostileServer, DiesAtEveryByte) {
       // It was sent: its effect is unknown, so it isn't sent again.
       EXPECT_EQ(result.code(), Errc::closed);
     }
+    close();
+  }
+}
+
+// The same of a server that knows the key.
+TEST_F(HostileServer, DiesAtEveryByteOfItsProof) {
+  RawListener listener;
+  const KeyRing ring(keys_of({1}));
+  const Bytes challenge = encode_message({.kind = Kind::challenge}, as_bytes(ChallengeBody{}));
+  const auto welcome_for = [&](const RawPeer::Received& hello) {
+    const SessionKey session(key_of(1), handshake_transcript(hello.metadata, as_bytes(ChallengeBody{})));
+    HelloReplyBody body = welcome_body(16);
+    body.proof = session.server_proof(as_bytes(body));
+    return encode_message({.kind = Kind::hello_reply}, as_bytes(body));
+  };
+  const size_t welcome_bytes = kHeaderBytes + sizeof(HelloReplyBody) + 4;
+  for (size_t n = 0; n < challenge.size() + welcome_bytes; n += 5) {
+    SCOPED_TRACE(n);
+    make_channel(listener.address(), {.backoff_min = milliseconds(1), .backoff_max = milliseconds(1), .keys = &ring});
+    auto result = call_against(
+        [&](RawListener& at) {
+          for (const bool whole : {false, true}) {
+            RawPeer peer = at.accept();
+            const auto hello = peer.receive();
+            ASSERT_TRUE(hello);
+            ASSERT_TRUE(
+                peer.send(std::span(challenge).first(whole ? challenge.size() : std::min(n, challenge.size()))));
+            if (whole || n >= challenge.size()) {
+              const auto proof = peer.receive();
+              ASSERT_TRUE(proof);
+              EXPECT_EQ(proof->metadata, client_proof(key_of(1), hello->metadata, as_bytes(ChallengeBody{})));
+              const Bytes welcome = welcome_for(*hello);
+              ASSERT_TRUE(peer.send(std::span(welcome).first(whole ? welcome.size() : n - challenge.size())));
+            }
+            if (!whole) {
+              n % 2 == 0 ? peer.reset() : peer.close();
+              continue;
+            }
+            const auto request = peer.receive();
+            ASSERT_TRUE(request);
+            EXPECT_TRUE(peer.send(reply_to(request->header.request_id)));
+          }
+        },
+        listener);
+    EXPECT_TRUE(result) << result.error().to_string();
     close();
   }
 }

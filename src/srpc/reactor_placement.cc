@@ -19,15 +19,16 @@ void ReactorPlacement::close(uint16_t poll_group) {
 }
 
 void ReactorPlacement::place(uint16_t poll_group, std::unique_ptr<DetachedEndpoint> connection,
-                             const HelloBody& hello) {
+                             const Introduction& introduction) {
   ASSERT(poll_group < slots_.size());
   Slot& slot = slots_[poll_group];
-  slot.reactor->post_from_any_thread([&slot, moved = std::move(connection), hello] { arrive(slot, *moved, hello); });
+  slot.reactor->post_from_any_thread(
+      [&slot, moved = std::move(connection), introduction] { arrive(slot, *moved, introduction); });
 }
 
-void ReactorPlacement::arrive(Slot& slot, DetachedEndpoint& connection, const HelloBody& hello) {
+void ReactorPlacement::arrive(Slot& slot, DetachedEndpoint& connection, const Introduction& introduction) {
   for (PollGroup* transport : slot.transports) {
-    if (auto endpoint = connection.attach(*transport)) return slot.server->adopt(std::move(endpoint), hello);
+    if (auto endpoint = connection.attach(*transport)) return slot.server->adopt(std::move(endpoint), introduction);
   }
 }
 

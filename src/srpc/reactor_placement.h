@@ -29,7 +29,8 @@ class ReactorPlacement final : public Placement {
   void open(uint16_t poll_group, Server& server, std::vector<PollGroup*> transports);
   void close(uint16_t poll_group);
 
-  void place(uint16_t poll_group, std::unique_ptr<DetachedEndpoint> connection, const HelloBody& hello) override;
+  void place(uint16_t poll_group, std::unique_ptr<DetachedEndpoint> connection,
+             const Introduction& introduction) override;
 
  private:
   struct Slot {
@@ -38,7 +39,7 @@ class ReactorPlacement final : public Placement {
     Server* server = nullptr;
     std::vector<PollGroup*> transports{};
   };
-  static void arrive(Slot& slot, DetachedEndpoint& connection, const HelloBody& hello);
+  static void arrive(Slot& slot, DetachedEndpoint& connection, const Introduction& introduction);
 
   std::vector<Slot> slots_;
 };

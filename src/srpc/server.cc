@@ -56,15 +56,15 @@ void Server::accept(std::unique_ptr<Endpoint> endpoint) {
   if (connections_.size() >= options_.max_connections + kMaxRefusing) return;
   ServerConnection& connection = add_connection(std::move(endpoint));
   connection.start();
-  connection.close({CloseReason::refused,
-                    draining_ ? std::string("the server is stopping")
-                              : fmt::format("this poll group has {} connections already", options_.max_connections)});
+  connection.close({CloseReason::refused, draining_
+                                              ? std::string("the server is stopping")
+                                              : std::string("this poll group has as many connections as it may")});
 }
 
-void Server::adopt(std::unique_ptr<Endpoint> endpoint, const HelloBody& hello) {
+void Server::adopt(std::unique_ptr<Endpoint> endpoint, const Introduction& introduction) {
   if (connections_.size() >= options_.max_connections || draining_) return accept(std::move(endpoint));
   metrics_->accepted.add();
-  add_connection(std::move(endpoint)).start_placed(hello);
+  add_connection(std::move(endpoint)).start_placed(introduction);
 }
 
 void Server::on_connection_closed(const ServerConnection& connection, const Close& close) {

@@ -14,6 +14,11 @@
 // A connection begins with a hello in which the client may name a poll group. If that isn't this one, the connection is
 // given to it (Placement) before the first request, and never moves again.
 //
+// A server with keys serves nobody who can't prove that he knows one of them (handshake.h): others get a random number,
+// a goodbye (not_authenticated) that tells them nothing, and no memory for payload. The proof is checked by the poll
+// group that accepted the connection, before it gives it away. A server without keys is open to all clients that have
+// none either.
+//
 // Limits, all with a defined answer: connections (refused), calls per connection and credits (the client waits; one
 // that doesn't is closed: over_credit), calls per method (Errc::busy with a hint), unsent replies (the connection isn't
 // read until its client has read them; slow_reader when that doesn't happen), memory for payload (requests wait in
@@ -23,6 +28,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -34,6 +40,8 @@
 #include "reactor/loop.h"
 #include "reactor/sync.h"
 #include "srpc/call_context.h"
+#include "srpc/handshake.h"
+#include "srpc/key_ring.h"
 #include "srpc/message.h"
 #include "srpc/method_table.h"
 #include "srpc/transport.h"
@@ -59,6 +67,16 @@ struct ServerOptions {
   Duration hello_timeout = seconds(5);
   Duration idle_timeout = seconds(40);  // without a byte; clients send a ping more often than that
   Duration slow_reader_timeout = seconds(30);
+
+  // Of the cluster; null: an open server. Outlives the server, and may be changed at any time (key_ring.h).
+  const KeyRing* keys = nullptr;
+  Protocol protocol = {};
+};
+
+// What a client has said, and proved, before it is served.
+struct Introduction {
+  HelloBody hello;
+  std::optional<SessionKey> session;  // without a key: none
 };
 
 // Moves a connection to the poll group that its client named.
@@ -66,7 +84,8 @@ class Placement {
  public:
   virtual ~Placement() = default;
   // The server of `poll_group` will adopt() the connection on its own thread.
-  virtual void place(uint16_t poll_group, std::unique_ptr<DetachedEndpoint> connection, const HelloBody& hello) = 0;
+  virtual void place(uint16_t poll_group, std::unique_ptr<DetachedEndpoint> connection,
+                     const Introduction& introduction) = 0;
 };
 
 class Server {
@@ -103,8 +122,8 @@ class Server {
 
   // Takes over a new connection, or refuses it with a goodbye.
   void accept(std::unique_ptr<Endpoint> endpoint);
-  // Goes on with a connection that another poll group accepted and whose hello it has read.
-  void adopt(std::unique_ptr<Endpoint> endpoint, const HelloBody& hello);
+  // Goes on with a connection that another poll group accepted, whose client it has heard and recognised.
+  void adopt(std::unique_ptr<Endpoint> endpoint, const Introduction& introduction);
   // Without one, a hello that names another poll group is refused.
   void set_placement(Placement* placement) { placement_ = placement; }
 

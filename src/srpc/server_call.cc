@@ -20,6 +20,7 @@ ServerCall::ServerCall(ServerConnection& connection, MethodEntry& method, const 
                .peer = connection.peer(),
                .client_id = connection.client_id_,
                .by_reference = connection.endpoint_->caps().by_reference,
+               .features = connection.features_,
                .map_epoch = header.map_epoch,
                .deadline = Time::never(),
                .cancel = source_,

@@ -11,6 +11,21 @@
 #include "srpc/server_metrics.h"
 
 namespace cairn::srpc {
+namespace {
+
+// The same whatever was wrong. It is meant for the operator who finds it in the log of an honest client.
+constexpr std::string_view kTurnedAway = "give both sides the same cluster key, or none";
+
+// The fields that this version knows; those that the peer doesn't are zero.
+template <typename Body>
+Body body_of(std::span<const std::byte> metadata) {
+  Body body;
+  // cairn-allow(memcpy): framing or metadata, never payload
+  std::memcpy(&body, metadata.data(), std::min(metadata.size(), sizeof body));
+  return body;
+}
+
+}  // namespace
 
 ServerConnection::ServerConnection(Server& server, uint64_t number, std::unique_ptr<Endpoint> endpoint)
     : server_(server),
@@ -33,13 +48,13 @@ ServerConnection::~ServerConnection() {
 
 void ServerConnection::start() {
   arm_timer();
+  endpoint_->limit_version(server_.options_.protocol.version_max);
   endpoint_->start(*this);
 }
 
-void ServerConnection::start_placed(const HelloBody& hello) {
-  arm_timer();
-  endpoint_->start(*this);
-  if (state_ == State::hello) welcome(hello);
+void ServerConnection::start_placed(const Introduction& introduction) {
+  start();
+  if (state_ == State::hello) welcome(introduction);
 }
 
 void ServerConnection::on_message(Incoming& message) {
@@ -48,6 +63,10 @@ void ServerConnection::on_message(Incoming& message) {
   if (state_ == State::hello) {
     if (header.kind == Kind::hello) return on_hello(message);
     return close({CloseReason::bad_sequence, "the first message isn't a hello"});
+  }
+  if (state_ == State::challenged && header.kind != Kind::goodbye) {
+    if (header.kind == Kind::proof) return on_proof(message);
+    return close({CloseReason::bad_sequence, "the second message isn't a proof"});
   }
   switch (header.kind) {
     case Kind::request:
@@ -73,25 +92,61 @@ void ServerConnection::on_message(Incoming& message) {
     case Kind::reply:
     case Kind::credit:
     case Kind::push:
+    case Kind::challenge:
+    case Kind::proof:
       return close({CloseReason::bad_sequence, fmt::format("a client sent a message of kind {}", int(header.kind))});
   }
 }
 
 void ServerConnection::on_hello(const Incoming& message) {
-  HelloBody hello;
-  if (message.metadata.size() < sizeof hello) {
-    return close({CloseReason::bad_sequence, fmt::format("a hello of {} bytes", message.metadata.size())});
+  const std::span<const std::byte> bytes = message.metadata;
+  if (bytes.size() < kOpenHelloBytes) {
+    return close({CloseReason::bad_sequence, fmt::format("a hello of {} bytes", bytes.size())});
   }
-  // cairn-allow(memcpy): framing or metadata, never payload
-  std::memcpy(&hello, message.metadata.data(), sizeof hello);
-  if (hello.version_min > kVersionMax || hello.version_max < kVersionMin) {
-    return close(
-        {CloseReason::bad_version, fmt::format("the client speaks versions {} to {}, this server {} to {}",
-                                               hello.version_min, hello.version_max, kVersionMin, kVersionMax)});
+  const auto hello = body_of<HelloBody>(bytes);
+  const auto wanted = static_cast<uint8_t>(server_.options_.keys == nullptr ? Auth::none : Auth::hmac_sha256);
+  if (hello.auth != wanted) {
+    return turn_away(wanted == 0       ? "the client has a key, this server has none"
+                     : hello.auth == 0 ? "the client has no key"
+                                       : fmt::format("the client wants proofs of kind {}", hello.auth));
+  }
+  if (server_.options_.keys == nullptr) return take({hello, std::nullopt});
+  if (bytes.size() < sizeof hello) return turn_away(fmt::format("a hello with a key, of {} bytes", bytes.size()));
+  challenge(hello, bytes);
+}
+
+void ServerConnection::challenge(const HelloBody& hello, std::span<const std::byte> hello_bytes) {
+  ChallengeBody body;
+  loop_.rng().fill(std::as_writable_bytes(std::span(body.nonce)));
+  const auto body_bytes = std::as_bytes(std::span(&body, 1));
+  hello_ = hello;
+  transcript_ = handshake_transcript(hello_bytes, body_bytes);
+  state_ = State::challenged;
+  Header header;
+  header.kind = Kind::challenge;
+  send(header, body_bytes, {});
+}
+
+void ServerConnection::on_proof(const Incoming& message) {
+  if (message.metadata.size() < sizeof(ProofBody)) {
+    return turn_away(fmt::format("a proof of {} bytes", message.metadata.size()));
+  }
+  const auto session = recognise(*server_.options_.keys, transcript_, body_of<ProofBody>(message.metadata).proof);
+  if (!session) return turn_away("the client's proof is wrong: it has another key");
+  take({hello_, session});
+}
+
+void ServerConnection::take(const Introduction& introduction) {
+  const HelloBody& hello = introduction.hello;
+  const ServerOptions& options = server_.options_;
+  const Protocol& own = options.protocol;
+  if (hello.version_min > own.version_max || hello.version_max < own.version_min) {
+    return close({CloseReason::bad_version,
+                  fmt::format("the client speaks versions {} to {}, this server {} to {}", hello.version_min,
+                              hello.version_max, own.version_min, own.version_max)});
   }
   const uint16_t wanted = hello.poll_group;
-  const ServerOptions& options = server_.options_;
-  if (wanted == kAnyPollGroup || wanted == options.poll_group) return welcome(hello);
+  if (wanted == kAnyPollGroup || wanted == options.poll_group) return welcome(introduction);
   if (wanted >= options.poll_groups) {
     return close({CloseReason::no_poll_group,
                   fmt::format("poll group {} doesn't exist: there are {}", wanted, options.poll_groups)});
@@ -102,25 +157,27 @@ void ServerConnection::on_hello(const Incoming& message) {
                   fmt::format("poll group {} can't be reached by way of poll group {}", wanted, options.poll_group)});
   }
   server_.metrics_->placed.add();
-  server_.placement_->place(wanted, std::move(detached), hello);
+  server_.placement_->place(wanted, std::move(detached), introduction);
   state_ = State::closed;
   close_ = {CloseReason::none, "placed"};
   remove_if_done();
 }
 
-void ServerConnection::welcome(const HelloBody& hello) {
-  state_ = State::open;
-  endpoint_->limit_data(server_.options_.max_data);
-  arm_timer();
-  version_ = std::min(hello.version_max, kVersionMax);
-  client_id_.bytes = hello.client_id;
+void ServerConnection::welcome(const Introduction& introduction) {
+  const HelloBody& hello = introduction.hello;
   const ServerOptions& options = server_.options_;
+  state_ = State::open;
+  endpoint_->limit_data(options.max_data);
+  arm_timer();
+  version_ = std::min(hello.version_max, options.protocol.version_max);
+  endpoint_->limit_version(version_);
+  features_ = hello.features & options.protocol.features;
+  client_id_.bytes = hello.client_id;
   HelloReplyBody body;
   body.version = version_;
   body.poll_groups = options.poll_groups;
   body.poll_group = options.poll_group;
   body.credits = options.credits;
-  features_ = hello.features & kFeatures;
   body.features = features_;
   body.byte_credits = options.byte_credits;
   body.server_id = options.server_id.bytes;
@@ -128,9 +185,15 @@ void ServerConnection::welcome(const HelloBody& hello) {
   body.max_data = options.max_data;
   body.max_metadata = static_cast<uint16_t>(kMaxMetadata);
   body.idle_timeout_ms = static_cast<uint32_t>(options.idle_timeout.ms());
+  auto bytes = std::as_bytes(std::span(&body, 1));
+  if (introduction.session) {
+    body.proof = introduction.session->server_proof(bytes);
+  } else {
+    bytes = bytes.first(kOpenHelloReplyBytes);
+  }
   Header header;
   header.kind = Kind::hello_reply;
-  send(header, std::as_bytes(std::span(&body, 1)), {});
+  send(header, bytes, {});
   if (server_.draining_) announce_drain();
 }
 
@@ -253,7 +316,7 @@ void ServerConnection::on_cancel(uint64_t request_id) {
 void ServerConnection::send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) {
   if (state_ == State::closed || state_ == State::closing) return;
   header.version = version_;
-  header.map_epoch = server_.map_epoch_;
+  if (state_ == State::open) header.map_epoch = server_.map_epoch_;
   header.credits = static_cast<uint16_t>(owed_credits_);
   client_credits_ += owed_credits_;
   owed_credits_ = 0;
@@ -290,11 +353,23 @@ void ServerConnection::on_call_done(ServerCall& call) {
 
 void ServerConnection::close(Close why) {
   if (state_ == State::closing || state_ == State::closed) return;
+  say_goodbye(why.reason, why.text);
+  end(std::move(why));
+}
+
+void ServerConnection::turn_away(std::string cause) {
+  say_goodbye(CloseReason::not_authenticated, kTurnedAway);
+  end({CloseReason::not_authenticated, std::move(cause)});
+}
+
+void ServerConnection::say_goodbye(CloseReason reason, std::string_view text) {
   Header header;
   header.kind = Kind::goodbye;
-  header.status = static_cast<uint16_t>(why.reason);
-  const std::string_view text = std::string_view(why.text).substr(0, kMaxMetadata);
-  send(header, std::as_bytes(std::span(text)), {});
+  header.status = static_cast<uint16_t>(reason);
+  send(header, std::as_bytes(std::span(text.substr(0, kMaxMetadata))), {});
+}
+
+void ServerConnection::end(Close why) {
   state_ = State::closing;
   close_ = why;
   endpoint_->close(std::move(why));
@@ -302,11 +377,7 @@ void ServerConnection::close(Close why) {
 
 void ServerConnection::announce_drain() {
   if (state_ != State::open) return;
-  Header header;
-  header.kind = Kind::goodbye;
-  header.status = static_cast<uint16_t>(CloseReason::draining);
-  constexpr std::string_view kText = "the server is stopping";
-  send(header, std::as_bytes(std::span(kText)), {});
+  say_goodbye(CloseReason::draining, "the server is stopping");
 }
 
 void ServerConnection::cancel_calls(Errc reason) {
@@ -331,8 +402,9 @@ void ServerConnection::remove_if_done() {
 
 void ServerConnection::arm_timer() {
   const ServerOptions& options = server_.options_;
-  const Duration wait =
-      state_ == State::hello ? options.hello_timeout : std::min(options.idle_timeout, options.slow_reader_timeout) / 4;
+  const Duration wait = state_ == State::hello || state_ == State::challenged
+                            ? options.hello_timeout
+                            : std::min(options.idle_timeout, options.slow_reader_timeout) / 4;
   loop_.arm_in(timer_, wait);
 }
 
@@ -343,8 +415,10 @@ void ServerConnection::check_timeouts() {
   const ServerOptions& options = server_.options_;
   const Time now = loop_.now();
   const EndpointStatus status = endpoint_->status();
-  if (state_ == State::hello) {
-    return close({CloseReason::hello_timeout, fmt::format("no hello within {} s", options.hello_timeout.seconds())});
+  if (state_ == State::hello || state_ == State::challenged) {
+    return close(
+        {CloseReason::hello_timeout, fmt::format("no {} within {} s", state_ == State::hello ? "hello" : "proof",
+                                                 options.hello_timeout.seconds())});
   }
   if (status.send_blocked_since != Time::never() && now - status.send_blocked_since >= options.slow_reader_timeout) {
     return close(

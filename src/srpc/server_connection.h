@@ -1,10 +1,13 @@
 // One connection as the server sees it.
 //
-//   hello ──> open ──> closing ──> closed ──> removed (once its last handler has returned)
-//     └────────────────^
+//   hello ──> challenged ──> open ──> closing ──> closed ──> removed (once its last handler has returned)
+//     │            │          ^          ^
+//     ├────────────┼──────────┘          │
+//     └────────────┴─────────────────────┘
 //
-// `closing`: goodbye is sent, messages are ignored. `closed`: the endpoint has ended; calls are cancelled, and what
-// they answer is dropped.
+// `challenged`: where the server has keys, and always there; the client's proof is awaited. In place of `open` a
+// connection may go to another poll group, and is opened there. `closing`: goodbye is sent,
+// messages are ignored. `closed`: the endpoint has ended; calls are cancelled, and what they answer is dropped.
 #pragma once
 
 #include <array>
@@ -26,7 +29,7 @@ class ServerConnection final : private EndpointEvents {
   ~ServerConnection();
 
   void start();
-  void start_placed(const HelloBody& hello);
+  void start_placed(const Introduction& introduction);
   // Says goodbye and ends it.
   void close(Close close);
   // Tells the client to send nothing new; it closes when it has its answers.
@@ -39,14 +42,18 @@ class ServerConnection final : private EndpointEvents {
  private:
   friend class ServerCall;
   friend class PushTarget;
-  enum class State : uint8_t { hello, open, closing, closed };
+  enum class State : uint8_t { hello, challenged, open, closing, closed };
 
   void on_message(Incoming& message) override;
   void on_sent() override;
   void on_closed(const Close& close) override;
 
   void on_hello(const Incoming& message);
-  void welcome(const HelloBody& hello);
+  void challenge(const HelloBody& hello, std::span<const std::byte> hello_bytes);
+  void on_proof(const Incoming& message);
+  // Serves the client here, or gives the connection to the poll group that the client wants.
+  void take(const Introduction& introduction);
+  void welcome(const Introduction& introduction);
   void on_request(Incoming& message);
   void on_cancel(uint64_t request_id);
   // Checks what the client was told it may send.
@@ -61,6 +68,10 @@ class ServerConnection final : private EndpointEvents {
   void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data);
   void send_owed_credits();
   void on_call_done(ServerCall& call);
+  // Ends it with a goodbye that doesn't say what `cause` says: who can't prove himself learns nothing.
+  void turn_away(std::string cause);
+  void say_goodbye(CloseReason reason, std::string_view text);
+  void end(Close why);
   void remove_if_done();
   void arm_timer();
   static void on_timer(void* self);
@@ -78,6 +89,10 @@ class ServerConnection final : private EndpointEvents {
   std::shared_ptr<PushTarget> push_target_;
   Id128 client_id_;
   Time began_;
+
+  // While `challenged`.
+  HelloBody hello_;
+  Sha256 transcript_{};
 
   uint32_t client_credits_;       // what the client may still send
   uint32_t owed_credits_ = 0;     // receive slots that are free again, not told yet

@@ -1,6 +1,5 @@
 // One suite over all transports: what a call promises, whatever carries it.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <functional>
 #include <map>
@@ -10,13 +9,8 @@
 
 #include "reactor/scope.h"
 #include "srpc/channel.h"
-#include "srpc/inproc/hub.h"
 #include "srpc/server.h"
-#include "srpc/shm/shm_connector.h"
-#include "srpc/shm/shm_listener.h"
-#include "srpc/tcp/tcp_connector.h"
-#include "srpc/tcp/tcp_listener.h"
-#include "srpc/testing/host.h"
+#include "srpc/testing/any_transport.h"
 #include "srpc/testing/methods.h"
 
 namespace cairn::srpc {
@@ -24,127 +18,8 @@ namespace {
 
 using namespace srpc::testing;
 
-enum class Kind { inproc, inproc_two_threads, tcp_one_thread, tcp_two_threads, shm_one_thread, shm_two_threads };
-
-std::string name_of(const ::testing::TestParamInfo<Kind>& info) {
-  switch (info.param) {
-    case Kind::inproc:
-      return "inproc";
-    case Kind::inproc_two_threads:
-      return "inproc_two_threads";
-    case Kind::tcp_one_thread:
-      return "tcp_one_thread";
-    case Kind::tcp_two_threads:
-      return "tcp_two_threads";
-    case Kind::shm_one_thread:
-      return "shm_one_thread";
-    case Kind::shm_two_threads:
-      return "shm_two_threads";
-  }
-  return "";
-}
-
-class Srpc : public ::testing::TestWithParam<Kind> {
- protected:
-  void SetUp() override { start({}); }
-
-  void start(ServerOptions options, uint32_t max_hang = 2000) {
-    client = std::make_unique<Host>(0);
-    if (two_threads()) other = std::make_unique<Host>(1);
-    host = other ? other.get() : client.get();
-    server = std::make_unique<Server>(*host->reactor, host->registry, host->pool, options);
-    methods = std::make_unique<Methods>(*server, max_hang);
-    if (in_process()) {
-      hub = std::make_unique<inproc::Hub>(std::vector<Reactor*>{host->reactor.get()});
-      scope = std::make_unique<Scope>(*client->reactor);
-      server_scope = std::make_unique<Scope>(*host->reactor);
-      hub->open(0, *server, host->pool, *server_scope);
-    } else if (over_shm()) {
-      // Of this test alone: other processes of the machine may run it, too.
-      address = *Address::parse("127.0.0.1", static_cast<uint16_t>(1 + getpid() % 65535));
-      auto opened = shm::ShmListener::open(*host->shm, *server, address);
-      ASSERT_TRUE(opened) << opened.error().to_string();
-      shm_listener = std::move(*opened);
-    } else {
-      auto opened = tcp::TcpListener::open(*host->tcp, *server, Address::loopback(0));
-      ASSERT_TRUE(opened) << opened.error().to_string();
-      listener = std::move(*opened);
-      address = Address::loopback(listener->port());
-    }
-    if (other) {
-      other->start_thread();
-      client->start_thread();
-    }
-  }
-
-  void TearDown() override {
-    for (auto& channel : channels) close(*channel);
-    channels.clear();
-    stop_server();
-    scope.reset();
-    server_scope.reset();
-    hub.reset();
-    other.reset();
-    client.reset();  // asserts that all memory is back
-  }
-
-  void stop_server() {
-    if (!server) return;
-    host->run(&stop, this);
-    host->call([this] {
-      listener.reset();
-      shm_listener.reset();
-      server.reset();
-      methods.reset();
-      return 0;
-    });
-  }
-  static Task<void> stop(Srpc* self) {
-    if (self->listener) co_await self->listener->close();
-    if (self->shm_listener) co_await self->shm_listener->close();
-    if (self->hub) self->hub->close(0);
-    co_await self->server->drain(self->host->reactor->now() + milliseconds(200));
-  }
-  static Task<void> close_channel(Channel* channel) { co_await channel->close(); }
-
-  std::unique_ptr<Connector> connector() {
-    if (in_process()) return hub->connector({*client->reactor, client->pool, *scope}, 0);
-    if (over_shm()) return std::make_unique<shm::ShmConnector>(*client->shm, address);
-    return std::make_unique<tcp::TcpConnector>(*client->tcp, address);
-  }
-  Channel& make_channel(ChannelOptions options = {}) {
-    return client->call([&]() -> std::reference_wrapper<Channel> {
-      channels.push_back(std::make_unique<Channel>(*client->reactor, client->metrics, connector(), options));
-      return *channels.back();
-    });
-  }
-  void close(Channel& channel) { client->run(&close_channel, &channel); }
-
-  static bool in_process() { return GetParam() == Kind::inproc || GetParam() == Kind::inproc_two_threads; }
-  static bool over_shm() { return GetParam() == Kind::shm_one_thread || GetParam() == Kind::shm_two_threads; }
-  static bool two_threads() {
-    return GetParam() == Kind::inproc_two_threads || GetParam() == Kind::tcp_two_threads ||
-           GetParam() == Kind::shm_two_threads;
-  }
-  uint64_t copied() { return client->pool.copied().value() + (other ? other->pool.copied().value() : 0); }
-
-  std::unique_ptr<Host> client;
-  std::unique_ptr<Host> other;
-  Host* host = nullptr;  // the server's
-  std::unique_ptr<Server> server;
-  std::unique_ptr<Methods> methods;
-  std::unique_ptr<tcp::TcpListener> listener;
-  std::unique_ptr<shm::ShmListener> shm_listener;
-  Address address;
-  std::unique_ptr<inproc::Hub> hub;
-  std::unique_ptr<Scope> scope;         // on the client's reactor
-  std::unique_ptr<Scope> server_scope;  // on the server's
-  std::vector<std::unique_ptr<Channel>> channels;
-};
-INSTANTIATE_TEST_SUITE_P(Transports, Srpc,
-                         ::testing::Values(Kind::inproc, Kind::inproc_two_threads, Kind::tcp_one_thread,
-                                           Kind::tcp_two_threads, Kind::shm_one_thread, Kind::shm_two_threads),
-                         &name_of);
+class Srpc : public AnyTransport {};
+INSTANTIATE_TEST_SUITE_P(Transports, Srpc, kAllCarriers, &name_of);
 
 Task<void> echo_sizes(Channel* channel, mem::Pool* pool, std::vector<size_t> sizes) {
   for (const size_t size : sizes) {
@@ -208,7 +83,7 @@ TEST_P(Srpc, CopiesNoAlignedPayloadAndChangesNoThread) {
       },
       &channel, client.get(), host, &hops);
   EXPECT_EQ(copied(), 0U);
-  if (GetParam() != Kind::inproc_two_threads) EXPECT_EQ(hops, 0U);  // there each message is one, and says so
+  if (GetParam() != Carrier::inproc_two_threads) EXPECT_EQ(hops, 0U);  // there each message is one, and says so
 }
 
 struct Tally {

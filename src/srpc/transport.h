@@ -103,6 +103,9 @@ class Endpoint {
   // Messages with more payload than this end the connection (too_large) before memory is taken for them. At the start
   // 0: who hasn't said hello gets nothing.
   virtual void limit_data(size_t max_bytes) = 0;
+  // Headers of a higher version end the connection (bad_version); at the start kVersionMax. For transports with
+  // headers.
+  virtual void limit_version(uint8_t) {}
 
   // Stops and restarts delivery, which is how an overloaded receiver makes its peer wait.
   virtual void pause() = 0;

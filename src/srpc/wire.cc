@@ -52,7 +52,7 @@ void patch_batch(std::span<std::byte> encoded, uint32_t batch) {
   std::memcpy(encoded.data() + kCrcOffset, &crc, sizeof crc);
 }
 
-Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in) {
+Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in, uint8_t highest_version) {
   WireHeader wire;
   // cairn-allow(memcpy): framing or metadata, never payload
   std::memcpy(&wire, in.data(), sizeof wire);
@@ -62,11 +62,11 @@ Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in) {
                  fmt::format("not SRPC: a message starts with {:08x} instead of {:08x}", wire.magic.get(), kMagic));
   }
   if (wire.crc != header_crc(in)) return Error(Errc::protocol_error, "the header's checksum is wrong");
-  if (wire.version < kVersionMin || wire.version > kVersionMax) {
+  if (wire.version < kVersionMin || wire.version > highest_version) {
     return Error(Errc::unsupported,
-                 fmt::format("SRPC version {} is not one of {} to {}", wire.version, kVersionMin, kVersionMax));
+                 fmt::format("SRPC version {} is not one of {} to {}", wire.version, kVersionMin, highest_version));
   }
-  if (wire.kind < static_cast<uint8_t>(Kind::hello) || wire.kind > static_cast<uint8_t>(Kind::push)) {
+  if (wire.kind < static_cast<uint8_t>(Kind::hello) || wire.kind > kLastKind) {
     return Error(Errc::protocol_error, fmt::format("unknown kind of message: {}", wire.kind));
   }
   if (wire.metadata_bytes > kMaxMetadata) {

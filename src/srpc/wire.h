@@ -21,6 +21,7 @@
 
 #include "base/endian.h"
 #include "base/id.h"
+#include "base/sha256.h"
 #include "base/status.h"
 #include "base/strong.h"
 
@@ -52,10 +53,13 @@ enum class Kind : uint8_t {
   ping = 7,    // answered by pong with the same request_id
   pong = 8,
   goodbye = 9,  // status = CloseReason, metadata = text; no request follows from its sender, replies may
-  notice =
-      10,     // client's, with kFeatureNotices: a request that isn't answered; its credit comes back when it was served
-  push = 11,  // server's, with kFeaturePush: one that the client isn't asked to answer
+  // Between hello and hello reply, if the sides have a key (handshake.h):
+  challenge = 10,  // from the server: ChallengeBody
+  proof = 11,      // from the client: ProofBody
+  notice = 12,  // client's, with kFeatureNotices: a request without an answer; its credit comes back when it was served
+  push = 13,    // server's, with kFeaturePush: one that the client isn't asked to answer
 };
+inline constexpr uint8_t kLastKind = 13;
 
 // The header in host order. Fields that a kind doesn't use are zero.
 struct Header {
@@ -108,7 +112,7 @@ void encode_header(const Header& header, std::span<std::byte> out);
 // Sets `batch` of an encoded header and renews its CRC.
 void patch_batch(std::span<std::byte> encoded, uint32_t batch);
 // protocol_error (not our magic, bad CRC, unknown kind), unsupported (version) or too_large (lengths).
-Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in);
+Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in, uint8_t highest_version = kVersionMax);
 
 // Features of a connection, agreed at connect: those that both sides name.
 enum Feature : uint64_t {
@@ -118,9 +122,25 @@ enum Feature : uint64_t {
   kFeatures = kFeatureNotices | kFeaturePush,  // of this build
 };
 
+// What one side speaks. There to be changed by tests, which let a newer version talk with an older one; and by nobody
+// else, because a version is more than its number.
+struct Protocol {
+  uint8_t version_min = kVersionMin;
+  uint8_t version_max = kVersionMax;
+  uint64_t features = kFeatures;
+};
+
 inline constexpr uint16_t kAnyPollGroup = 0xffff;
 
-// What the client says first. The layout is frozen in its first 8 bytes; newer versions append.
+using Nonce = std::array<uint8_t, 32>;
+
+enum class Auth : uint8_t {
+  none = 0,         // the sender has no key, and talks to those who have none
+  hmac_sha256 = 1,  // handshake.h
+};
+
+// What the client says first. The layout is frozen in its first 8 bytes; newer versions append. Without a key it ends
+// before `auth`.
 struct HelloBody {
   uint8_t version_min = 0;
   uint8_t version_max = 0;
@@ -131,9 +151,24 @@ struct HelloBody {
   Le32 max_data;  // largest payload the client takes in a reply
   Le16 max_metadata;
   Le16 reserved;
+  uint8_t auth = 0;  // Auth
+  std::array<uint8_t, 7> reserved1{};
+  Nonce nonce{};  // used for this hello only
 };
-static_assert(sizeof(HelloBody) == 40 && alignof(HelloBody) == 1);
+inline constexpr size_t kOpenHelloBytes = 40;
+static_assert(offsetof(HelloBody, auth) == kOpenHelloBytes && sizeof(HelloBody) == 80 && alignof(HelloBody) == 1);
 
+struct ChallengeBody {
+  Nonce nonce{};  // used for this challenge only
+};
+static_assert(sizeof(ChallengeBody) == 32 && alignof(ChallengeBody) == 1);
+
+struct ProofBody {
+  Sha256 proof{};
+};
+static_assert(sizeof(ProofBody) == 32 && alignof(ProofBody) == 1);
+
+// Without a key it ends before `proof`.
 struct HelloReplyBody {
   uint8_t version = 0;
   uint8_t reserved0 = 0;
@@ -148,7 +183,10 @@ struct HelloReplyBody {
   Le16 max_metadata;
   Le16 reserved1;
   Le32 idle_timeout_ms;  // the server closes after this long without a byte
+  Sha256 proof{};
 };
-static_assert(sizeof(HelloReplyBody) == 56 && alignof(HelloReplyBody) == 1);
+inline constexpr size_t kOpenHelloReplyBytes = 56;
+static_assert(offsetof(HelloReplyBody, proof) == kOpenHelloReplyBytes && sizeof(HelloReplyBody) == 88 &&
+              alignof(HelloReplyBody) == 1);
 
 }  // namespace cairn::srpc

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/hex.h"
+#include "base/sha256.h"
 
 namespace cairn::s3 {
 namespace {

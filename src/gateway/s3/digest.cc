@@ -1,8 +1,6 @@
 #include "gateway/s3/digest.h"
 
-#include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 #include "base/assert.h"
 
@@ -57,27 +55,6 @@ std::string Digest::finish() {
   out.resize(size);
   ASSERT(EVP_DigestInit_ex2(state_->context.get(), state_->md, nullptr) == 1);
   return out;
-}
-
-Sha256 sha256(std::string_view text) {
-  Sha256 out;
-  ASSERT(EVP_Digest(text.data(), text.size(), reinterpret_cast<unsigned char*>(out.data()), nullptr,
-                    algorithm(DigestKind::sha256), nullptr) == 1);
-  return out;
-}
-
-Sha256 hmac_sha256(std::span<const std::byte> key, std::string_view text) {
-  Sha256 out;
-  unsigned int size = 0;
-  const auto* result = HMAC(algorithm(DigestKind::sha256), key.data(), static_cast<int>(key.size()),
-                            reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-                            reinterpret_cast<unsigned char*>(out.data()), &size);
-  ASSERT(result != nullptr && size == out.size());
-  return out;
-}
-
-bool equal_secret(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace cairn::s3

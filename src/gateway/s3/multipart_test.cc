@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/hex.h"
+#include "gateway/s3/digest.h"
 #include "gateway/s3/multipart_operations.h"
 #include "gateway/s3/testing/gateway_rig.h"
 

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/base64.h"
 #include "base/hex.h"
+#include "base/sha256.h"
 
 namespace cairn::s3 {
 namespace {

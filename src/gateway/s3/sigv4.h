@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "gateway/s3/digest.h"
+#include "base/sha256.h"
 #include "gateway/s3/error.h"
 
 namespace cairn::s3 {

@@ -42,7 +42,8 @@ Reader::Step Reader::next(Incoming& out) {
 }
 
 void Reader::decode() {
-  auto header = decode_header(std::span<const std::byte, kHeaderBytes>(stage_.data() + begin_, kHeaderBytes));
+  auto header =
+      decode_header(std::span<const std::byte, kHeaderBytes>(stage_.data() + begin_, kHeaderBytes), highest_version_);
   if (!header) {
     const Errc code = header.error().code();
     const CloseReason reason = code == Errc::unsupported ? CloseReason::bad_version

@@ -44,6 +44,7 @@ class Reader {
   void advance(size_t n, Time now);
 
   void limit_data(size_t max_bytes) { max_data_ = max_bytes; }
+  void limit_version(uint8_t highest) { highest_version_ = highest; }
 
   // After need_memory: how much, and for what kind of message.
   size_t memory_wanted() const { return header_.data_bytes; }
@@ -92,6 +93,7 @@ class Reader {
   Header header_;
   Close failure_;
   size_t max_data_ = 0;
+  uint8_t highest_version_ = kVersionMax;
   Time began_;
 
   // Invariant: [begin_, end_) holds the current message from its first byte, without the payload that went to data_

@@ -109,6 +109,7 @@ bool StreamEndpoint::deliver() {
 void StreamEndpoint::say_goodbye(const Close& why) {
   Header goodbye;
   goodbye.kind = Kind::goodbye;
+  goodbye.version = kVersionMin;  // whatever was or will be agreed, the peer can read that
   goodbye.status = static_cast<uint16_t>(why.reason);
   send(goodbye, std::as_bytes(std::span(why.text)), {});
   close(why);

@@ -38,6 +38,7 @@ class StreamEndpoint final : public Endpoint, private StreamEvents {
   size_t queued_bytes() const override { return output_.queued_bytes(); }
   void tell_when_sent() override { tell_sent_ = true; }
   void limit_data(size_t max_bytes) override { reader_.limit_data(max_bytes); }
+  void limit_version(uint8_t highest) override { reader_.limit_version(highest); }
   void pause() override;
   void resume() override;
   void close(Close close) override;

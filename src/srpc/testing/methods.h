@@ -132,11 +132,13 @@ class Methods {
   uint64_t notes = 0;
   uint64_t sum_of_notes = 0;
   std::vector<std::shared_ptr<PushTarget>> subscribers;
+  uint64_t last_features = 0;
 
  private:
   Task<Result<Message<EchoBody>>> echo(CallContext& context, Message<EchoBody> request) {
     ++echoes;
     last_map_epoch = context.map_epoch;
+    last_features = context.features;
     if (request.meta.delay_us > 0) {
       CO_TRY(co_await context.loop.sleep(microseconds(request.meta.delay_us), context.cancel));
     }

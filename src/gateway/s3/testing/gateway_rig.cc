@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "base/hex.h"
+#include "base/sha256.h"
 #include "gateway/s3/digest.h"
 
 namespace cairn::s3::testing {
@@ -15,7 +16,7 @@ using http::testing::TestResponse;
 
 namespace {
 
-std::string sha256_hex(std::string_view text) { return to_hex(s3::sha256(text)); }
+std::string sha256_hex(std::string_view text) { return to_hex(sha256(text)); }
 
 }  // namespace
 
