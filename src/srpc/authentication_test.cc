@@ -479,7 +479,7 @@ TEST_P(AuthenticationOver, ServesThoseWhoHaveTheKey) {
 TEST_P(AuthenticationOver, TurnsOthersAway) {
   for (const KeyRing* keys : {static_cast<const KeyRing*>(nullptr), static_cast<const KeyRing*>(&wrong_keys)}) {
     Channel& channel = make_channel({.backoff_min = seconds(100), .backoff_max = seconds(100), .keys = keys});
-    const auto reply = echo(channel, 0, milliseconds(300));
+    const auto reply = client->run(&call_once_turned_away, &channel);
     EXPECT_EQ(reply.code(), Errc::timed_out);
     EXPECT_NE(reply.error().to_string().find("not_authenticated"), std::string::npos) << reply.error().to_string();
   }

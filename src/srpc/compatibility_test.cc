@@ -209,15 +209,17 @@ TEST_P(CompatibilityOver, OldAndNewTalkInBothRoles) {
       const Common common(client_speaks, server_speaks);
       Channel& channel =
           make_channel({.backoff_min = seconds(100), .backoff_max = seconds(100), .protocol = client_speaks});
+      if (!common.version) {
+        EXPECT_FALSE(client->run(&call_once_turned_away, &channel));
+        continue;
+      }
       const auto reply = client->run(
-          +[](Channel* c, mem::Pool* pool, Duration patience) -> Task<Result<Message<EchoBody>>> {
-            const Time deadline = c->loop().now() + patience;
+          +[](Channel* c, mem::Pool* pool) -> Task<Result<Message<EchoBody>>> {
             auto payload = co_await make_payload(pool, 9000);
-            co_return co_await c->call<Echo>({.meta = {4, 0}, .data = *std::move(payload)}, {.deadline = deadline});
+            co_return co_await c->call<Echo>({.meta = {4, 0}, .data = *std::move(payload)});
           },
-          &channel, &client->pool, common.version ? seconds(30) : milliseconds(300));
-      EXPECT_EQ(reply.has_value(), common.version.has_value()) << reply.error().to_string();
-      if (!common.version) continue;
+          &channel, &client->pool);
+      EXPECT_TRUE(reply) << reply.error().to_string();
       EXPECT_EQ(client->call([&] { return int{channel.version()}; }), *common.version);
       EXPECT_EQ(client->call([&] { return channel.features(); }), common.features);
       EXPECT_EQ(host->call([&] { return methods->last_features; }), common.features);

@@ -209,8 +209,7 @@ TEST_F(PlacementWithKeys, GivesNobodyAwayWhoHasNotProvedTheKey) {
   const auto fail = +[](Host* own, Address to, uint16_t wanted, const KeyRing* keys) -> Task<void> {
     Channel channel(*own->reactor, own->metrics, std::make_unique<tcp::TcpConnector>(*own->tcp, to),
                     {.poll_group = wanted, .backoff_min = seconds(100), .backoff_max = seconds(100), .keys = keys});
-    auto reply = co_await channel.call<Echo>({.meta = {1, 0}}, {.deadline = own->reactor->now() + milliseconds(100)});
-    EXPECT_FALSE(reply);
+    EXPECT_FALSE(co_await call_once_turned_away(&channel));
     EXPECT_NE(channel.last_error().find("not_authenticated"), std::string::npos) << channel.last_error();
     co_await channel.close();
   };

@@ -1,4 +1,4 @@
-// For tests: keys that differ by a number.
+// For tests: keys that differ by a number, and what is said with them.
 #pragma once
 
 #include <array>
@@ -7,8 +7,10 @@
 #include <span>
 #include <vector>
 
+#include "srpc/channel.h"
 #include "srpc/handshake.h"
 #include "srpc/key_ring.h"
+#include "srpc/testing/methods.h"
 
 namespace cairn::srpc::testing {
 
@@ -40,6 +42,13 @@ inline std::vector<std::byte> client_proof(const SharedKey& key, std::span<const
                                            std::span<const std::byte> challenge) {
   const Sha256 proof = SessionKey(key, handshake_transcript(hello, challenge)).client_proof();
   return {proof.begin(), proof.end()};
+}
+
+// A call on a channel that has been turned away once. `options.backoff_min` is longer than a test.
+inline Task<Result<Message<EchoBody>>> call_once_turned_away(Channel* channel) {
+  Loop& loop = channel->loop();
+  while (channel->last_error() == "not tried yet") (void)co_await loop.sleep(milliseconds(1));
+  co_return co_await channel->call<Echo>({.meta = {1, 0}}, {.deadline = loop.now() + milliseconds(1)});
 }
 
 }  // namespace cairn::srpc::testing
