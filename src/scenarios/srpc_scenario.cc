@@ -234,6 +234,7 @@ Task<void> World::change_keys(World* world, Time until) {
   SeededRng& rng = world->keys_rng_;
   SimLoop& loop = world->main_;
   std::vector<std::optional<srpc::KeyRing>*> rings;
+  rings.reserve(kServers + kClients);
   for (auto& server : world->servers_) rings.push_back(&server->keys());
   for (auto& client : world->clients_) rings.push_back(&client->keys());
   while (loop.now() < until) {
