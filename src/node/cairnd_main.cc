@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "node/command_line.h"
 #include "node/process.h"
-#include "node/stop_signals.h"
+#include "reactor/stop_signals.h"
 
 namespace cairn::node {
 namespace {

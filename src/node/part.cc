@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
-#include "node/held_port.h"
+#include "node/listen_error.h"
 
 namespace cairn::node {
 namespace {

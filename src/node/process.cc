@@ -14,6 +14,7 @@
 #include "node/device_setup.h"
 #include "node/files.h"
 #include "node/host_checks.h"
+#include "node/listen_error.h"
 #include "node/patience.h"
 #include "node/ports.h"
 
@@ -82,7 +83,9 @@ Result<void> Process::take_ports() {
           fmt::format("srpc can't listen on {}: this release serves it on loopback only; set listen.srpc=127.0.0.1",
                       at.to_string()));
     }
-    return while_busy(seconds(2), [&] { return HeldPort::take(service, at); });
+    auto held = while_busy(seconds(2), [&] { return HeldPort::take(at); });
+    if (!held) return listen_error(held.error(), service, at);
+    return held;
   };
   TRY(s3_port_, take(Service::s3));
   TRY(admin_port_, take(Service::admin));

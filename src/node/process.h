@@ -25,14 +25,14 @@
 #include "mem/arena.h"
 #include "node/command_line.h"
 #include "node/data_directory.h"
-#include "node/held_port.h"
 #include "node/part.h"
 #include "node/process_metrics.h"
 #include "node/ready_file.h"
 #include "node/resources.h"
 #include "node/setup_reactor.h"
-#include "node/stop_signals.h"
+#include "reactor/held_port.h"
 #include "reactor/offload.h"
+#include "reactor/stop_signals.h"
 
 namespace cairn::node {
 

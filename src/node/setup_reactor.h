@@ -11,7 +11,7 @@
 #include "engine/uring_device.h"
 #include "mem/arena.h"
 #include "mem/pool.h"
-#include "node/worker.h"
+#include "reactor/worker.h"
 
 namespace cairn::node {
 

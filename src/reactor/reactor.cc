@@ -98,6 +98,8 @@ Reactor::~Reactor() {
 }
 
 void Reactor::bind_to_this_thread() {
+  // What starts before the first round must not take the time of the last one, which may be long ago, for now.
+  now_ = clock_.now();
   if (thread_) {
     ASSERT(pthread_equal(*thread_, pthread_self()));
     return;

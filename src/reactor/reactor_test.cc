@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <string>
@@ -42,6 +43,18 @@ class ReactorTest : public ::testing::TestWithParam<Mode> {
   Reactor& reactor = *world.reactor;
 };
 INSTANTIATE_TEST_SUITE_P(Modes, ReactorTest, ::testing::Values(Mode::performance, Mode::economy, Mode::automatic));
+
+Task<Time> tell_time(Reactor* reactor) { co_return reactor->now(); }
+
+TEST(Reactor, TellsTheTimeAlsoBeforeItsFirstRound) {
+  World world(Mode::economy);
+  const SystemClock clock;
+  for (int i = 0; i < 2; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    const Time before = clock.now();
+    EXPECT_GE(world.reactor->run_task(&tell_time, world.reactor.get()), before);
+  }
+}
 
 Task<int> sleep_a_while(Reactor* reactor, int times) {
   for (int i = 0; i < times; ++i) {

@@ -1,11 +1,11 @@
-#include "node/stop_signals.h"
+#include "reactor/stop_signals.h"
 
 #include <pthread.h>
 
 #include <cerrno>
 #include <ctime>
 
-namespace cairn::node {
+namespace cairn {
 
 StopSignals::StopSignals() {
   sigemptyset(&set_);
@@ -30,4 +30,4 @@ void StopSignals::wait() {
 
 void StopSignals::let_the_next_one_kill() { pthread_sigmask(SIG_UNBLOCK, &set_, nullptr); }
 
-}  // namespace cairn::node
+}  // namespace cairn

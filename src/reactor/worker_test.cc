@@ -1,10 +1,10 @@
-#include "node/worker.h"
+#include "reactor/worker.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace cairn::node {
+namespace cairn {
 namespace {
 
 struct Machinery {
@@ -52,4 +52,4 @@ TEST(Worker, RunsCoroutinesOnItsOwnThread) {
 }
 
 }  // namespace
-}  // namespace cairn::node
+}  // namespace cairn

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "reactor/reactor.h"
@@ -21,7 +22,7 @@
 #include "reactor/scope.h"
 #include "reactor/task.h"
 
-namespace cairn::node {
+namespace cairn {
 
 namespace detail {
 
@@ -69,7 +70,12 @@ Task<void> bring_answer(RemoteAnswer<T>* answer, Function function, Arguments...
 
 template <typename T, typename Function, typename... Arguments>
 Task<void> keep_promise(std::promise<T> promise, Function function, Arguments... arguments) {
-  promise.set_value(co_await std::invoke(std::move(function), std::move(arguments)...));
+  if constexpr (std::is_void_v<T>) {
+    co_await std::invoke(std::move(function), std::move(arguments)...);
+    promise.set_value();
+  } else {
+    promise.set_value(co_await std::invoke(std::move(function), std::move(arguments)...));
+  }
 }
 
 }  // namespace detail
@@ -83,6 +89,7 @@ class Worker {
   ~Worker() { stop(); }
 
   Reactor& reactor() { return *reactor_; }
+  bool started() const { return thread_.joinable(); }
 
   // From now on the reactor belongs to its thread. `name` shows in ps and perf.
   void start(const std::string& name);
@@ -121,4 +128,4 @@ class Worker {
   std::thread thread_;
 };
 
-}  // namespace cairn::node
+}  // namespace cairn

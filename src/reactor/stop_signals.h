@@ -5,7 +5,7 @@
 
 #include "base/time.h"
 
-namespace cairn::node {
+namespace cairn {
 
 // Made before any thread is, so that all inherit the blocked signals. HUP and PIPE are ignored: a lost terminal or a
 // closed log pipe is no reason to stop serving.
@@ -24,4 +24,4 @@ class StopSignals {
   sigset_t set_;
 };
 
-}  // namespace cairn::node
+}  // namespace cairn

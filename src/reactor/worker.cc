@@ -1,8 +1,8 @@
-#include "node/worker.h"
+#include "reactor/worker.h"
 
 #include <pthread.h>
 
-namespace cairn::node {
+namespace cairn {
 
 void Worker::start(const std::string& name) {
   thread_ = std::thread([this] { reactor_->run(); });
@@ -15,4 +15,4 @@ void Worker::stop() {
   thread_.join();
 }
 
-}  // namespace cairn::node
+}  // namespace cairn
