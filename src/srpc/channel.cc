@@ -37,13 +37,24 @@ Channel::Channel(Loop& loop, ChannelMetrics& metrics, std::unique_ptr<Connector>
       connector_(std::move(connector)),
       options_(options),
       scope_(loop),
-      connected_event_(loop) {
+      connected_event_(loop),
+      attempt_event_(loop) {
   scope_.spawn(&Channel::keep_connected, this);
 }
 
 Channel::~Channel() { ASSERT(queued_ == 0); }
 
 size_t Channel::calls_in_flight() const { return connection_ == nullptr ? 0 : connection_->in_flight(); }
+
+std::string_view Channel::transport() const {
+  ASSERT(connected());
+  return connection_->endpoint().caps().name;
+}
+
+const std::string& Channel::peer() const {
+  ASSERT(connected());
+  return connection_->endpoint().peer();
+}
 
 bool Channel::by_reference() const { return connection_ != nullptr && connection_->by_reference(); }
 
@@ -55,6 +66,8 @@ Task<void> Channel::keep_connected() {
     Result<void> ended = co_await connect_once();
     if (closing_) break;
     last_error_ = ended.error().to_string();
+    failure_ = ended.error();
+    attempt_event_.set();
     if (metrics_.connects.value() != connects_before) backoff = options_.backoff_min;  // it had worked
     // Spread by half, so that the clients of a restarted server don't all come at once.
     const auto spread = static_cast<int64_t>(loop_.rng().below(static_cast<uint64_t>(backoff.ns / 2 + 1)));
@@ -67,12 +80,18 @@ Task<void> Channel::keep_connected() {
 }
 
 Task<Result<void>> Channel::connect_once() {
+  failure_.reset();
+  attempt_event_.reset();
+  reached_peer_ = false;
   Deadline deadline(loop_, loop_.now() + options_.connect_timeout, scope_.token());
   auto endpoint = co_await connector_->connect(deadline.token());
   if (!endpoint) {
     metrics_.connect_failures.add();
+    // The system's own errors say it already.
+    if (endpoint.error().message().starts_with("connect to ")) co_return std::move(endpoint).error();
     co_return std::move(endpoint).error().with_context("connect to " + connector_->address());
   }
+  reached_peer_ = true;
   detail::ClientConnection connection(*this, *std::move(endpoint));
   auto greeted = co_await connection.hello(deadline.token());
   if (!greeted) {
@@ -86,10 +105,10 @@ Task<Result<void>> Channel::connect_once() {
   metrics_.connects.add();
   metrics_.connected.add(1);
   attempts_ = 0;
-  const HelloReplyBody& agreed = connection.agreed();
-  agreed_ = {agreed.poll_group, agreed.poll_groups, agreed.version, agreed.features};
+  agreed_ = connection.agreed();
   connection_ = &connection;
   connected_event_.set();
+  attempt_event_.set();
   pump();
   if (!co_await connection.closed().wait(scope_.token())) {
     connection.close({CloseReason::done, ""});
@@ -110,10 +129,26 @@ Task<Result<void>> Channel::wait_connected(CancelToken token) {
   co_return Result<void>();
 }
 
+Task<Result<void>> Channel::wait_attempt(CancelToken token) {
+  while (!connected()) {
+    if (closing_) co_return Error(Errc::closed, "the channel is closed");
+    if (failure_) co_return *failure_;
+    CO_TRY(co_await attempt_event_.wait(token));
+  }
+  co_return Result<void>();
+}
+
+Task<Result<void>> Channel::ping(CancelToken token) {
+  if (!connected()) co_return Error(Errc::closed, "not connected: " + last_error_);
+  detail::PendingPing ping(loop_);
+  co_return co_await connection_->ping(ping, token);
+}
+
 Task<void> Channel::close() {
   closing_ = true;
   fail_queued(Error(Errc::closed, "the channel is closed"));
   connected_event_.set();
+  attempt_event_.set();
   co_await scope_.close();
   fail_queued(Error(Errc::closed, "the channel is closed"));
 }

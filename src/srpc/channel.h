@@ -27,8 +27,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/metrics.h"
@@ -121,14 +123,29 @@ class Channel {
 
   // Until the hello is done. Result<void>: the token's reason, or closed.
   Task<Result<void>> wait_connected(CancelToken token = {});
+  // The same, but doesn't wait for another attempt when one has failed: its error.
+  Task<Result<void>> wait_attempt(CancelToken token = {});
   bool connected() const { return connection_ != nullptr; }
+  // The last attempt to connect found somebody at the address, whatever came of it.
+  bool reached_peer() const { return reached_peer_; }
+
   // Of the connection; meaningful while connected.
   uint16_t poll_group() const { return agreed_.poll_group; }
   uint16_t poll_groups() const { return agreed_.poll_groups; }
   uint8_t version() const { return agreed_.version; }
   uint64_t features() const { return agreed_.features; }  // what both sides have
+  // All that the server said at the start: its limits, its identity.
+  const HelloReplyBody& agreed() const { return agreed_; }
+  // For people: the transport ("tcp", "shm") and the other end as it names it.
+  std::string_view transport() const;
+  const std::string& peer() const;
   // Payload isn't received but handed over.
   bool by_reference() const;
+
+  // Asks the server for a sign of life and waits for it. No method is involved, so every server answers. Errors: closed
+  // (not connected, or lost meanwhile), the token's reason.
+  Task<Result<void>> ping(CancelToken token = {});
+
   // The last map epoch the server named.
   uint64_t peer_map_epoch() const { return peer_map_epoch_; }
   // Why there is no connection.
@@ -172,12 +189,7 @@ class Channel {
 
   // Null until the hello is done.
   detail::ClientConnection* connection_ = nullptr;
-  struct Agreed {
-    uint16_t poll_group = 0;
-    uint16_t poll_groups = 0;
-    uint8_t version = 0;
-    uint64_t features = 0;
-  } agreed_;
+  HelloReplyBody agreed_;
   struct PushHandler {
     MethodId method;
     std::move_only_function<bool(std::span<const std::byte>)> take;
@@ -185,6 +197,11 @@ class Channel {
   std::vector<PushHandler> push_handlers_;
   uint64_t peer_map_epoch_ = 0;
   std::string last_error_ = "not tried yet";
+  // Of the last attempt, while there is neither another one nor a connection.
+  std::optional<Error> failure_;
+  // Set while there is a connection or a failure.
+  Event attempt_event_;
+  bool reached_peer_ = false;
   uint32_t attempts_ = 0;
 
   // Calls that wait, first come first served.

@@ -174,7 +174,9 @@ void ClientConnection::on_message(Incoming& message) {
       on_reply(message);
       break;
     case Kind::credit:
+      break;
     case Kind::pong:
+      on_pong(header.request_id);
       break;
     case Kind::ping:
       send_control(Kind::pong, header.request_id);
@@ -309,6 +311,27 @@ void ClientConnection::on_reply(Incoming& message) {
   close_when_idle();
 }
 
+Task<Result<void>> ClientConnection::ping(PendingPing& ping, CancelToken token) {
+  if (closing_) co_return Error(Errc::closed, "the connection is about to end");
+  ping.id = next_ping_++;
+  pings_.push_back(&ping);
+  send_control(Kind::ping, ping.id);
+  Result<void> waited = co_await ping.ended.wait(token);
+  // From here on `this` may be gone, unless the ping is still known to it.
+  if (ping.answered) co_return Result<void>();
+  if (ping.lost) co_return Error(Errc::closed, "the connection was lost before the answer");
+  std::erase(pings_, &ping);
+  co_return waited;
+}
+
+void ClientConnection::on_pong(uint64_t id) {
+  const auto found = std::ranges::find(pings_, id, &PendingPing::id);
+  if (found == pings_.end()) return;
+  (*found)->answered = true;
+  (*found)->ended.set();
+  pings_.erase(found);
+}
+
 void ClientConnection::on_goodbye(const Incoming& message) {
   const CloseReason reason = close_reason_from_wire(message.header.status);
   if (!hello_done_) {
@@ -372,6 +395,10 @@ void ClientConnection::on_closed(const Close& close) {
     if (!slot.in_use) continue;
     PendingCall* call = std::exchange(slot.call, nullptr);
     if (call != nullptr && !channel_.repeat(*call)) call->finish(error.code(), error.message());
+  }
+  for (PendingPing* ping : std::exchange(pings_, {})) {
+    ping->lost = true;
+    ping->ended.set();
   }
   hello_event_.set();
   closed_event_.set();

@@ -19,6 +19,16 @@ namespace cairn::srpc::detail {
 
 class PendingCall;
 
+// One ping, in the frame of whoever waits for its pong.
+struct PendingPing {
+  explicit PendingPing(Loop& loop) : ended(loop) {}
+  uint64_t id = 0;
+  Event ended;
+  // One of these once it has ended; the connection knows it no longer, and may be gone.
+  bool answered = false;
+  bool lost = false;
+};
+
 class ClientConnection final : private EndpointEvents {
  public:
   ClientConnection(Channel& channel, std::unique_ptr<Endpoint> endpoint);
@@ -34,7 +44,11 @@ class ClientConnection final : private EndpointEvents {
   // The caller of a sent call is gone. Its slot stays taken until the answer comes, which is dropped.
   void abandon(PendingCall& call, bool tell_peer);
 
+  // `ping` outlives the call.
+  Task<Result<void>> ping(PendingPing& ping, CancelToken token);
+
   size_t in_flight() const { return in_flight_; }
+  const Endpoint& endpoint() const { return *endpoint_; }
   bool by_reference() const { return endpoint_->caps().by_reference; }
   void close(Close close);
   // Set once the connection has ended and all its calls have failed.
@@ -67,6 +81,7 @@ class ClientConnection final : private EndpointEvents {
   // Whether the server has proved that it knows the key, or neither side has one. Ends the connection if not.
   bool is_trusted(const Incoming& hello_reply);
   void on_reply(Incoming& message);
+  void on_pong(uint64_t id);
   void on_goodbye(const Incoming& message);
   void add_credits(uint16_t credits);
   void broken(CloseReason reason, std::string text);
@@ -99,6 +114,9 @@ class ClientConnection final : private EndpointEvents {
   std::vector<uint32_t> free_slots_;
   size_t in_flight_ = 0;  // slots in use
   uint64_t notices_ = 0;  // sent
+
+  std::vector<PendingPing*> pings_;
+  uint64_t next_ping_ = 1;  // 0: a sign of life that nobody waits for
 
   Time last_sent_;
   Timer timer_;

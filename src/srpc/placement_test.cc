@@ -46,7 +46,7 @@ class PlacementTest : public ::testing::Test {
     std::vector<Reactor*> reactors;
     for (uint16_t i = 0; i < kGroups; ++i) {
       parts.push_back(std::make_unique<Part>(i, keys));
-      reactors.push_back(parts.back()->host.reactor.get());
+      reactors.push_back(parts.back()->host.reactor);
     }
     placement = std::make_unique<ReactorPlacement>(reactors);
     uint16_t port = 0;
@@ -54,7 +54,7 @@ class PlacementTest : public ::testing::Test {
       const uint16_t index = part->server.options().poll_group;
       part->listener = std::move(*tcp::TcpListener::open(*part->host.tcp, part->server, Address::loopback(port)));
       port = part->listener->port();
-      placement->open(index, part->server, {part->host.tcp.get(), part->host.shm.get()});
+      placement->open(index, part->server, {part->host.tcp, part->host.shm});
       part->server.set_placement(placement.get());
     }
     address = Address::loopback(port);

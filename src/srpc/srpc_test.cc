@@ -189,7 +189,7 @@ void eventually(Host& host, Condition condition) {
     if (host.call(condition)) return;
     host.run(
         +[](Loop* loop) -> Task<void> { (void)co_await loop->sleep(milliseconds(1)); },
-        static_cast<Loop*>(host.reactor.get()));
+        static_cast<Loop*>(host.reactor));
   }
   ADD_FAILURE() << "it never happened";
 }

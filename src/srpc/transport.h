@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "mem/buf_chain.h"
@@ -37,6 +38,8 @@ class MemoryDomain {
 };
 
 struct Caps {
+  // For people: "tcp", "shm", ...
+  std::string_view name = "stream";
   // read() and write() work: the server pulls and pushes payload. Without it payload follows its header.
   bool one_sided = false;
   // Messages pass by reference inside one process: there is nothing to checksum.

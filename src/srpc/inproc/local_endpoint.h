@@ -33,7 +33,7 @@ class LocalEndpoint final : public Endpoint {
   void close(Close close) override;
   bool is_open() const override { return open_; }
   EndpointStatus status() const override;
-  Caps caps() const override { return {.one_sided = false, .by_reference = true, .max_data = kMaxData}; }
+  Caps caps() const override { return {.name = "inproc", .by_reference = true}; }
   const std::string& peer() const override { return name_; }
 
  private:

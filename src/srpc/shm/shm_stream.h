@@ -38,6 +38,7 @@ class ShmStream final : public stream::GroupedStream, private stream::SocketPoll
   stream::Moved send(std::span<iovec> vectors) override;
   void shutdown_send() override;
   const std::string& peer() const override { return link_.peer; }
+  std::string_view transport() const override { return "shm"; }
   std::unique_ptr<DetachedEndpoint> detach() override;
 
  private:

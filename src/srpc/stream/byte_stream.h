@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "srpc/transport.h"
@@ -56,6 +57,8 @@ class ByteStream {
   virtual void shutdown_send() = 0;
 
   virtual const std::string& peer() const = 0;
+  // Caps::name of the transport.
+  virtual std::string_view transport() const { return "stream"; }
   // For Endpoint::detach(). The stream is closed afterwards, the connection isn't.
   virtual std::unique_ptr<DetachedEndpoint> detach() { return nullptr; }
 };

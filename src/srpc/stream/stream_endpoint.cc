@@ -22,6 +22,7 @@ StreamEndpoint::StreamEndpoint(Context context, std::unique_ptr<ByteStream> stre
     : context_(context),
       stream_(std::move(stream)),
       peer_(stream_->peer()),
+      transport_(stream_->transport()),
       reader_(context.pool.copied()),
       output_(context.pool.copied()),
       last_received_(context.loop.now()),

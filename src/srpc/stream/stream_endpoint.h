@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "mem/pool.h"
 #include "reactor/loop.h"
@@ -44,7 +45,7 @@ class StreamEndpoint final : public Endpoint, private StreamEvents {
   void close(Close close) override;
   bool is_open() const override { return state_ == State::open; }
   EndpointStatus status() const override;
-  Caps caps() const override { return {}; }
+  Caps caps() const override { return {.name = transport_}; }
   const std::string& peer() const override { return peer_; }
   std::unique_ptr<DetachedEndpoint> detach() override;
 
@@ -84,6 +85,7 @@ class StreamEndpoint final : public Endpoint, private StreamEvents {
   Context context_;
   std::unique_ptr<ByteStream> stream_;
   std::string peer_;
+  std::string_view transport_;
   EndpointEvents* events_ = nullptr;
   State state_ = State::open;
   Close close_;

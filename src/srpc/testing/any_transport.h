@@ -57,7 +57,7 @@ class AnyTransport : public ::testing::TestWithParam<Carrier> {
     server = std::make_unique<Server>(*host->reactor, host->registry, host->pool, options);
     methods = std::make_unique<Methods>(*server, max_hang);
     if (in_process()) {
-      hub = std::make_unique<inproc::Hub>(std::vector<Reactor*>{host->reactor.get()});
+      hub = std::make_unique<inproc::Hub>(std::vector<Reactor*>{host->reactor});
       scope = std::make_unique<Scope>(*client->reactor);
       server_scope = std::make_unique<Scope>(*host->reactor);
       hub->open(0, *server, host->pool, *server_scope);
