@@ -1,0 +1,47 @@
+// The subcommands of srpc-perf. Each gives the program's exit code.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "reactor/reactor.h"
+#include "tools/srpc/load.h"
+
+namespace cairn::srpc::tools {
+
+inline constexpr uint16_t kPerfPort = 7410;
+
+struct ServerPlan {
+  std::string listen;
+  uint32_t poll_groups = 1;
+  Mode mode = Mode::automatic;
+  size_t memory = 0;  // of each poll group
+  bool shared_memory = true;
+  bool print_address = false;  // only that, on standard output, for programs
+};
+// Until SIGINT or SIGTERM.
+int run_server(const ServerPlan& plan);
+
+// Every combination is measured.
+struct ClientPlan {
+  std::string server;
+  std::vector<Way> ways;
+  std::vector<size_t> sizes;
+  std::vector<uint32_t> depths;
+  Workload workload;  // the rest
+  bool json = false;
+};
+int run_client(const ClientPlan& plan);
+
+struct SweepPlan {
+  ClientPlan client = {};  // its server: empty for one of our own
+  uint32_t poll_groups = 1;
+  size_t bulk_size = size_t{1} << 20;
+  std::string folder;
+};
+// Small blocks, then bulk ones, over all depths and ways: sweep.json, latency.svg, rate.svg, throughput.svg.
+int run_sweep(const SweepPlan& plan);
+
+}  // namespace cairn::srpc::tools

@@ -1,0 +1,63 @@
+#include "tools/srpc/reach.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "base/units.h"
+#include "reactor/deadline.h"
+
+namespace cairn::srpc::tools {
+namespace {
+
+struct Advice {
+  bool reached;
+  Errc code;
+  Exit exit;
+  std::string_view text;
+};
+
+// What is known by the stage and the code; the error itself stands before it.
+constexpr Advice kAdvice[] = {
+    {false, Errc::unavailable, Exit::unreachable,
+     "is the server running, and does it listen on this address and port (by default only on loopback)?"},
+    {false, Errc::timed_out, Exit::unreachable, "nobody answered: is that host up, and does a firewall drop the port?"},
+    {false, Errc::permission_denied, Exit::unreachable, "a local rule (firewall, container) forbids the connection"},
+    {true, Errc::timed_out, Exit::not_srpc,
+     "somebody took the connection and didn't say hello: not an SRPC server, or one that is overloaded"},
+    {true, Errc::protocol_error, Exit::not_srpc, "what answers there doesn't speak SRPC: is it the right port?"},
+    {true, Errc::closed, Exit::not_srpc,
+     "the other side ended the connection instead of saying hello: not an SRPC server, or one that is stopping"},
+    {true, Errc::unsupported, Exit::not_srpc, "no version of SRPC that both sides speak: update the older one"},
+    {true, Errc::unavailable, Exit::unreachable, "the server takes no connections now: it is stopping or full"},
+    {true, Errc::invalid_argument, Exit::failed, "ask for a poll group below the number that the server has"},
+};
+
+constexpr std::string_view kShmAdvice =
+    "shared memory needs a server on this machine, of the same user or root, that offers it: try --transport tcp";
+
+}  // namespace
+
+Failure explain(const Error& error, bool reached, std::string_view where, Way way, Duration timeout) {
+  std::string what = error.message();
+  // The channel puts the stage and the address in front; a deadline alone says neither.
+  if (error.code() == Errc::timed_out)
+    what = fmt::format("no answer from {} within {}", where, format_duration(timeout));
+  const std::string code(errc_name(error.code()));
+  if (!reached && way == Way::shm) return {Exit::unreachable, code, fmt::format("{}: {}", what, kShmAdvice)};
+  for (const Advice& advice : kAdvice) {
+    if (advice.reached == reached && advice.code == error.code()) {
+      return {advice.exit, code, fmt::format("{}: {}", what, advice.text)};
+    }
+  }
+  return {reached ? Exit::failed : Exit::unreachable, code, what};
+}
+
+Task<std::optional<Failure>> reach(Channel& channel, Way way, Duration timeout) {
+  Deadline deadline(channel.loop(), channel.loop().now() + timeout);
+  const auto attempted = co_await channel.wait_attempt(deadline.token());
+  if (attempted) co_return std::nullopt;
+  co_return explain(attempted.error(), channel.reached_peer(), channel.address(), way, timeout);
+}
+
+}  // namespace cairn::srpc::tools

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""srpc-ping against servers, and against what is none."""
+
+import json
+import pathlib
+import signal
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
+from cairntest import srpc  # noqa: E402
+
+
+class Ping(srpc.ProgramTest):
+    program = "srpc-ping"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = srpc.perf_server("--poll-groups", 2)
+        cls.addClassCleanup(cls.server.close)
+
+    def test_tells_what_the_server_allows(self):
+        done = self.run_program(self.server.address, "-c", 20, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads(done.stdout)
+        self.assertEqual(said["address"], self.server.address)
+        self.assertEqual(said["transport"], "shm")
+        self.assertEqual(said["version"], 1)
+        self.assertEqual(said["poll_groups"], 2)
+        self.assertEqual(said["credits"], 256)
+        self.assertEqual(said["limits"], {"calls": 1024, "payload_under_way_bytes": 64 << 20, "request_bytes": 16 << 20,
+                                          "metadata_bytes": 4096, "idle_timeout_ms": 40000})
+        self.assertRegex(said["server_id"], "^[0-9a-f]{32}$")
+        trip = said["round_trip_us"]
+        self.assertEqual(trip["count"], 20)
+        self.assertTrue(0 < trip["min"] <= trip["median"] <= trip["p99"] <= trip["max"], trip)
+
+    def test_tells_it_to_people(self):
+        done = self.run_program(self.server.address, "--transport", "tcp", "--count", 5, "--interval", "1ms")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for part in (f"{self.server.address}: SRPC version 1 over tcp", " of 2", "256 messages", "64.0 MiB", "16.0 MiB",
+                     "4.00 KiB", "40s", "of 5 pings"):
+            self.assertIn(part, done.stdout)
+
+    def test_goes_where_it_is_told(self):
+        for transport in ("tcp", "shm", "near"):
+            for group in (0, 1):
+                done = self.run_program(self.server.address, "-c", 2, "--json", "--transport", transport,
+                                        "--poll-group", group)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                said = json.loads(done.stdout)
+                self.assertEqual(said["poll_group"], group)
+                self.assertEqual(said["transport"], "tcp" if transport == "tcp" else "shm")
+        done = self.run_program(self.server.address, "--poll-group", 2)
+        self.assert_fails(done, 1, "poll group 2 doesn't exist: there are 2", "below the number")
+
+    def test_names_are_resolved(self):
+        port = self.server.address.rsplit(":", 1)[1]
+        done = self.run_program(f"localhost:{port}", "-c", 1, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["address"].rsplit(":", 1)[1], port)
+        self.assert_fails(self.run_program("no-such-host.invalid"), 3, "no-such-host.invalid")
+
+    def test_a_server_that_is_not_there(self):
+        address, holder = srpc.unused_address()
+        self.addCleanup(holder.close)
+        self.assert_fails(self.run_program(address), 3, address, "refused", "is the server running")
+        said = self.assert_fails(self.run_program(address, "--json"), 3)
+        self.assertEqual(json.loads(said)["error"]["code"], "unavailable")
+        self.assert_fails(self.run_program(address, "--transport", "shm"), 3, "shared memory", "--transport tcp")
+
+    def test_a_port_that_speaks_something_else(self):
+        for answer in (srpc.HTTP_ANSWER, b"SSH-2.0-OpenSSH_9.2p1\r\n" + bytes(64)):
+            other = srpc.OtherServer(answer)
+            self.addCleanup(other.close)
+            said = self.assert_fails(self.run_program(other.address), 4, other.address, "doesn't speak SRPC")
+            self.assertEqual(said.count("\n"), 1, said)
+        closing = srpc.OtherServer(b"")
+        self.addCleanup(closing.close)
+        self.assert_fails(self.run_program(closing.address), 4, "not an SRPC server")
+        silent = srpc.OtherServer(None)
+        self.addCleanup(silent.close)
+        self.assert_fails(self.run_program(silent.address, "--timeout", "300ms"), 4, "within 300ms", "didn't say hello")
+
+    def test_a_server_that_hangs(self):
+        server = srpc.perf_server()
+        self.addCleanup(server.close)
+        self.assertEqual(self.run_program(server.address, "-c", 1).returncode, 0)
+        server.process.send_signal(signal.SIGSTOP)
+        # The kernel still takes the connection.
+        done = self.run_program(server.address, "--timeout", "300ms", "--transport", "tcp")
+        server.process.send_signal(signal.SIGCONT)
+        self.assert_fails(done, 4, "overloaded")
+
+    def test_wrong_usage(self):
+        for arguments in (("--count", "0"), ("--count", "x"), ("--timeout", "5"), ("--timeout", "0"),
+                          ("--interval", "-1s"), ("--transport", "ib"), ("--poll-group", "65535"), ("--no-such",),
+                          ("a", "b")):
+            done = self.run_program(*arguments)
+            self.assertEqual(done.returncode, 2, (arguments, done.stderr))
+            self.assertTrue(done.stderr.strip(), arguments)
+
+    def test_help_and_man_page(self):
+        self.assert_help_teaches()
+        self.assert_man_page_is_complete()
+        self.assertRegex(self.run_program("--version").stdout, r"^srpc-ping \d+\.\d+\.\d+\n$")
+
+
+if __name__ == "__main__":
+    srpc.main()
