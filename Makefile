@@ -11,7 +11,7 @@ SECONDS ?= 60
 DESTDIR ?=
 PREFIX ?= /usr/local
 
-.PHONY: help setup setup-build setup-bench configure build run test unit asan tsan check format bench sim crash fuzz install clean
+.PHONY: help setup setup-build setup-bench configure build run test unit asan tsan check format bench sim crash fuzz install install-srpc clean
 
 help:
 	@echo "Targets:"
@@ -86,6 +86,12 @@ install: setup-build configure
 	@cmake --build $(BUILD) --target cairnd cairn
 	@install -D -m 755 -t "$(DESTDIR)$(PREFIX)/bin" $(BUILD)/cairnd $(BUILD)/cairn
 	@echo "installed cairnd and cairn into $(DESTDIR)$(PREFIX)/bin"
+
+## make install-srpc DESTDIR=d  install SRPC alone, as a CMake package with its programs, below d/usr/local (PREFIX=)
+install-srpc: setup-build configure
+	@cmake --build $(BUILD) --target cairn_srpc srpc-ping srpc-perf
+	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --component srpc --prefix "$(PREFIX)" >/dev/null
+	@echo "installed SRPC into $(DESTDIR)$(PREFIX): find_package(srpc), srpc-ping, srpc-perf"
 
 ## make clean               remove what was built (not ./run, which holds data)
 clean:

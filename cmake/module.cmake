@@ -18,7 +18,8 @@ function(cairn_module name)
     add_library(cairn_${flat} INTERFACE)
     set(scope INTERFACE)
   endif()
-  target_include_directories(cairn_${flat} ${scope} "${PROJECT_SOURCE_DIR}/src" "${PROJECT_BINARY_DIR}/generated")
+  target_include_directories(cairn_${flat} ${scope} "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>"
+    "$<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/generated>")
   target_link_libraries(cairn_${flat} ${scope} ${ARG_DEPS})
 
   if(tests AND GTest_FOUND)

@@ -30,6 +30,8 @@ constexpr Advice kAdvice[] = {
      "the other side ended the connection instead of saying hello: not an SRPC server, or one that is stopping"},
     {true, Errc::unsupported, Exit::not_srpc, "no version of SRPC that both sides speak: update the older one"},
     {true, Errc::unavailable, Exit::unreachable, "the server takes no connections now: it is stopping or full"},
+    {true, Errc::unauthenticated, Exit::failed,
+     "the server serves only those who know its cluster's key, and this program has none"},
     {true, Errc::invalid_argument, Exit::failed, "ask for a poll group below the number that the server has"},
 };
 
