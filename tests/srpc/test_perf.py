@@ -95,6 +95,13 @@ class Client(Perf):
             self.assertEqual(done.returncode, 2, (arguments, done.stderr))
             self.assertTrue(done.stderr.strip(), arguments)
 
+    def test_more_memory_than_there_is(self):
+        done = self.run_program("client", self.server.address, "--op", "read", "--size", "16MiB", "--depth", "65536")
+        self.assert_fails(done, 1, "TiB of memory", "--depth")
+        # Writes share one payload.
+        done = self.run_program("client", self.server.address, "--size", "8MiB", "--depth", "100", *SECONDS)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_servers_that_are_none(self):
         address, holder = srpc.unused_address()
         self.addCleanup(holder.close)
@@ -167,7 +174,9 @@ class Server(Perf):
         server = srpc.perf_server()
         self.addCleanup(server.close)
         done = self.run_program("server", "--listen", server.address)
-        self.assert_fails(done, 1, server.address, "in use", "--listen")
+        self.assert_fails(done, 1, server.address, "in use", "choose another port with --listen")
+        done = self.run_program("server", "--listen", "203.0.113.7:0")
+        self.assert_fails(done, 1, "203.0.113.7:0", "an address of this machine with --listen")
 
     def test_tcp_only(self):
         server = srpc.perf_server("--tcp-only")

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <fstream>
 #include <future>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "base/units.h"
 #include "reactor/scope.h"
 #include "srpc/channel.h"
 #include "tools/srpc/methods.h"
@@ -19,10 +23,35 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// The payload that goes out, what comes back for each call, and room for what fragments.
+// Of one thread: the payload that goes out, which all calls share, what comes back for each, and room for what
+// fragments.
 size_t memory_for(const Workload& workload) {
-  const size_t wanted = 16 * kMiB + 2 * workload.size + 2 * workload.size * workload.depth;
+  const size_t answers = workload.operation == Operation::write ? 0 : 2 * workload.size * workload.depth;
+  const size_t wanted = 16 * kMiB + 2 * workload.size + answers;
   return (wanted + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+}
+
+// Free memory and what the kernel would give up for it. Where it can't be known, everything is taken for there.
+size_t available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  size_t kib = 0;
+  while (file >> name >> kib) {
+    if (name == "MemAvailable:") return kib << 10;
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return SIZE_MAX;
+}
+
+// The arenas are touched at once: too large ones would end other processes before they end this one.
+std::optional<Failure> check_memory(const Workload& workload) {
+  const size_t wanted = memory_for(workload) * workload.threads;
+  const size_t there = available_memory();
+  if (wanted <= there / 4 * 3) return std::nullopt;
+  return Failure{Exit::failed, std::string(errc_name(Errc::too_large)),
+                 fmt::format("{} of memory for so many answers of that size, and {} are free: less --size, --depth or "
+                             "--threads",
+                             format_size(wanted), format_size(there))};
 }
 
 Failure local_failure(const Error& error) {
@@ -172,6 +201,7 @@ class Load {
   }
 
   std::expected<Measured, Failure> run() {
+    if (auto failure = check_memory(workload_)) return std::unexpected(*std::move(failure));
     auto host = ReactorHost::create({.mode = Mode::economy, .memory = 4 * kMiB});
     if (!host) return std::unexpected(local_failure(host.error()));
     Observer observer(*std::move(host), to_, workload_);
@@ -186,6 +216,7 @@ class Load {
     const Time from = SystemClock().now() + workload_.warm_up;
     const Time to = from + workload_.time;
     std::vector<std::future<std::optional<Failure>>> loads;
+    loads.reserve(threads_.size());
     for (auto& thread : threads_) loads.push_back(thread->host().begin(&LoadThread::load, thread.get(), from, to));
     observer.host().run(&Observer::sleep_until, &observer, from);
     const auto before = observer.host().run(&Observer::look, &observer);

@@ -30,6 +30,19 @@ Failure failure_of(const Error& error, Exit exit = Exit::failed) {
   return {exit, std::string(errc_name(error.code())), error.message()};
 }
 
+// With what to do about it.
+Failure cannot_serve(const Error& error) {
+  Failure failure = failure_of(error);
+  const bool busy = error.code() == Errc::busy;
+  if (error.message().starts_with("can't listen")) {
+    failure.message += busy ? ": stop that one, or choose another port with --listen HOST:PORT"
+                            : ": choose an address of this machine with --listen HOST:PORT";
+  } else if (busy) {
+    failure.message += ": ask for less with --memory or --poll-groups";
+  }
+  return failure;
+}
+
 Result<Address> resolve_address(const std::string& text) {
   TRY(auto host, ReactorHost::create({.mode = Mode::economy, .memory = size_t{2} << 20}));
   return find_server(*host, text, kPerfPort);
@@ -57,8 +70,9 @@ Results measure_all(const ClientPlan& plan, const Address& server, const std::fu
   return all;
 }
 
-void print_row(const Measured& measured) {
-  fmt::print("{}\n", table_row(measured));
+// At once, also into a pipe: a measurement takes long enough for somebody to wonder.
+void print_line(const std::string& line) {
+  fmt::print("{}\n", line);
   std::fflush(stdout);
 }
 
@@ -100,9 +114,7 @@ int run_server(const ServerPlan& plan) {
                             .shared_memory = plan.shared_memory},
                            [](Server& server, ReactorHost&) { return std::make_shared<PerfService>(server); });
   if (!process) {
-    Failure failure = failure_of(process.error());
-    failure.message += ": stop what uses it, or choose another address with --listen HOST:PORT";
-    return report(kProgram, failure, false);
+    return report(kProgram, cannot_serve(process.error()), false);
   }
   const std::string address = (*process)->address().to_string();
   if (plan.print_address) {
@@ -123,9 +135,9 @@ int run_server(const ServerPlan& plan) {
 int run_client(const ClientPlan& plan) {
   const auto server = resolve_address(plan.server);
   if (!server) return report(kProgram, failure_of(server.error(), Exit::unreachable), plan.json);
-  if (!plan.json) fmt::print("{}\n", table_header());
+  if (!plan.json) print_line(table_header());
   const auto all = measure_all(plan, *server, [&plan](const Measured& measured) {
-    if (!plan.json) print_row(measured);
+    if (!plan.json) print_line(table_row(measured));
   });
   if (!all) return report(kProgram, all.error(), plan.json);
   if (plan.json) fmt::print("{}\n", to_json(server->to_string(), *all).dump(2));
@@ -152,9 +164,9 @@ int run_sweep(const SweepPlan& plan) {
   const auto server = resolve_address(where);
   if (!server) return report(kProgram, failure_of(server.error(), Exit::unreachable), json);
 
-  if (!json) fmt::print("{}\n", table_header());
+  if (!json) print_line(table_header());
   const auto show = [json](const Measured& measured) {
-    if (!json) print_row(measured);
+    if (!json) print_line(table_row(measured));
   };
   const Results small = measure_all(plan.client, *server, show);
   if (!small) return report(kProgram, small.error(), json);
