@@ -16,7 +16,7 @@ class CheckpointPace {
  public:
   // What background work takes of the device's queue when nobody waits for it, and what it takes at most.
   static constexpr size_t kLeastWrites = 4;
-  static constexpr size_t kMostWrites = 32;
+  static constexpr size_t kMostWrites = 64;
 
   // `room`: bytes of the journal that writers could take now, of which they are to take `grant`; `pages` are to be
   // written home.
