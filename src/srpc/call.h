@@ -148,7 +148,11 @@ class [[nodiscard]] Notice final : private detail::PendingCall {
   size_t request_metadata_bytes() const override { return request_.metadata_bytes(); }
   void encode_request(std::span<std::byte> out) const override { request_.encode_metadata(out); }
   mem::BufChain& request_data() override { return request_.data; }
-  bool decode_reply(std::span<const std::byte>, mem::BufChain&&) override { return false; }
+  // There is none.
+  bool decode_reply(std::span<const std::byte>, mem::BufChain&& data) override {
+    const mem::BufChain unwanted = std::move(data);
+    return false;
+  }
 
   Message<typename M::Request> request_;
 };
