@@ -34,7 +34,7 @@ class CheckpointPace {
   // Nothing is held back any more.
   void end() { *this = {}; }
 
-  // Bytes of the journal that writers must leave alone for now. Reaches 0 with the last page.
+  // Bytes of the journal that writers must leave alone. Reaches 0 with the last page.
   uint64_t held_back() const {
     if (left_ == 0) return 0;
     return room_ - grant_ + (grant_ - grant_ / kAtOnce) / pages_ * left_;

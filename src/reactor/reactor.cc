@@ -98,7 +98,7 @@ Reactor::~Reactor() {
 }
 
 void Reactor::bind_to_this_thread() {
-  // What starts before the first round must not take the time of the last one, which may be long ago, for now.
+  // What starts before the first round must not see the time of the last one, which may be long ago.
   now_ = clock_.now();
   if (thread_) {
     ASSERT(pthread_equal(*thread_, pthread_self()));

@@ -278,7 +278,10 @@ mem::BufChain ClientConnection::memory_for(const Header& header) {
   if (slot == nullptr || slot->call == nullptr) return {};
   mem::BufChain& memory = slot->call->options_.reply_memory;
   if (memory.size() < header.data_bytes) return {};
-  return std::exchange(memory, {}).split_front(header.data_bytes);
+  // One that may be needed again keeps it, as it keeps its payload.
+  const bool keep = slot->call->manner_ == PendingCall::Manner::repeatable;
+  mem::BufChain given = keep ? mem::BufChain(memory) : std::exchange(memory, {});
+  return given.split_front(header.data_bytes);
 }
 
 void ClientConnection::on_reply(Incoming& message) {

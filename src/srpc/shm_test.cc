@@ -330,6 +330,37 @@ TEST_F(ShmServer, SurvivesStrangersAtTheDoor) {
     EXPECT_EQ(::poll(&poll, 1, 5000), 1);
     EXPECT_LE(::recv(refused->get(), &byte, 1, MSG_DONTWAIT), 0);
   }
+  // More descriptors than are wanted: none of them stays open in the server.
+  int pipe_ends[2];
+  ASSERT_EQ(::pipe2(pipe_ends, O_CLOEXEC), 0);
+  const Fd read_end(pipe_ends[0]);
+  Fd write_end(pipe_ends[1]);
+  {
+    const Fd many = knock();
+    const int sent[] = {write_end.get(), write_end.get()};
+    char hello[] = "srpcshm1";
+    iovec vector{hello, 8};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof sent)] = {};
+    msghdr message{};
+    message.msg_iov = &vector;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof sent);
+    std::memcpy(CMSG_DATA(rights), sent, sizeof sent);
+    EXPECT_EQ(::sendmsg(many.get(), &message, MSG_NOSIGNAL), 8);
+    char byte = 0;
+    pollfd poll{many.get(), POLLIN, 0};
+    EXPECT_EQ(::poll(&poll, 1, 5000), 1);
+    EXPECT_LE(::recv(many.get(), &byte, 1, MSG_DONTWAIT), 0);
+  }
+  write_end.reset();
+  // The pipe has ended when nobody holds its other end any more.
+  pollfd ended{read_end.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 5000), 1);
   Host client(1);
   EXPECT_EQ(call_over(client, std::make_unique<ShmConnector>(*client.shm, address)), Errc::ok);
 }

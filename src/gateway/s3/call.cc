@@ -48,6 +48,14 @@ S3Result<void> address_of(Call& call) {
   return {};
 }
 
+Answer check_bucket_owner(Call& call, const std::string& bucket, std::string_view header) {
+  const auto expected = call.request.headers().get(header);
+  if (!expected) co_return S3Result<void>{};
+  const auto info = co_await call.store().head_bucket(bucket, call.context());
+  if (info && info->owner != *expected) co_return Code::AccessDenied;
+  co_return S3Result<void>{};
+}
+
 S3Error to_s3_error(const Error& error) {
   switch (error.code()) {
     case Errc::not_found:

@@ -68,6 +68,10 @@ using Answer = Task<S3Result<void>>;
 // Fills bucket, key and query from the request's target and host. Errors: InvalidURI.
 S3Result<void> address_of(Call& call);
 
+// A client that says in this header whose bucket it means isn't given somebody else's: AccessDenied. A bucket that
+// doesn't exist is the operation's affair.
+Answer check_bucket_owner(Call& call, const std::string& bucket, std::string_view header);
+
 // What an error of the layers below means to an S3 client.
 S3Error to_s3_error(const Error& error);
 

@@ -55,10 +55,7 @@ struct Opened {
 
 Task<S3Result<Opened>> open_source(Call& call, bool with_range) {
   CO_TRY(auto source, parse_copy_source(call.request.headers().value("x-amz-copy-source")));
-  if (const auto expected = call.request.headers().get("x-amz-source-expected-bucket-owner")) {
-    const auto bucket = co_await call.store().head_bucket(source.bucket, call.context());
-    if (bucket && bucket->owner != *expected) co_return Code::AccessDenied;
-  }
+  CO_TRY(co_await check_bucket_owner(call, source.bucket, "x-amz-source-expected-bucket-owner"));
   SourceChooser chooser(call.request.headers(), with_range);
   auto reader = co_await call.store().open(source.bucket, source.key, &chooser, stream_context(call));
   if (reader) co_return Opened{std::move(source), *std::move(reader)};

@@ -99,16 +99,6 @@ Task<void> answer_error(Call& call, const S3Error& error) {
   (void)co_await send_xml(call, render_error(error, call.resource(), call.request_id, call.host_id), error.status());
 }
 
-// A client that says whose bucket it means isn't given somebody else's.
-Answer check_owner(Call& call) {
-  const auto expected = call.request.headers().get("x-amz-expected-bucket-owner");
-  if (!expected || call.bucket.empty()) co_return S3Result<void>{};
-  const auto bucket = co_await call.store().head_bucket(call.bucket, call.context());
-  // One that doesn't exist is the operation's affair.
-  if (bucket && bucket->owner != *expected) co_return Code::AccessDenied;
-  co_return S3Result<void>{};
-}
-
 }  // namespace
 
 Handler::Handler(const Context& context, Settings settings)
@@ -137,7 +127,9 @@ Task<S3Result<Operation>> Handler::admit(Call& call) {
   if (!operation && operation.error().code() == Code::MethodNotAllowed) {
     call.response.set_header("Allow", allowed_methods(target));
   }
-  if (operation) CO_TRY(co_await check_owner(call));
+  if (operation && !call.bucket.empty()) {
+    CO_TRY(co_await check_bucket_owner(call, call.bucket, "x-amz-expected-bucket-owner"));
+  }
   co_return operation;
 }
 

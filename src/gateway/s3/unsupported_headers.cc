@@ -11,6 +11,7 @@ struct Unsupported {
   // Values that ask for nothing beyond what there is, besides the empty one.
   std::string_view harmless[3];
   std::string_view what;
+  Code code = Code::NotImplemented;
 };
 constexpr Unsupported kUnsupported[] = {
     {"x-amz-acl", {"private", "bucket-owner-full-control", "bucket-owner-read"}, "Access for others than the owner"},
@@ -22,6 +23,10 @@ constexpr Unsupported kUnsupported[] = {
     // There are no tags to copy or replace.
     {"x-amz-tagging-directive", {"COPY", "REPLACE"}, "Object tagging"},
     {"x-amz-object-lock-", {}, "Object lock"},
+    {"x-amz-storage-class",
+     {"STANDARD", "REDUCED_REDUNDANCY"},
+     "A storage class beside STANDARD",
+     Code::InvalidStorageClass},
     {"x-amz-write-offset-bytes", {}, "Appending to objects"},
     {"x-amz-if-match-", {}, "Deleting under conditions on size or time"},
 };
@@ -33,16 +38,12 @@ bool names(const Unsupported& entry, std::string_view header) {
 }  // namespace
 
 S3Result<void> check_unsupported_headers(const http::Headers& headers) {
-  const std::string_view storage_class = headers.value("x-amz-storage-class");
-  if (!storage_class.empty() && storage_class != "STANDARD" && storage_class != "REDUCED_REDUNDANCY") {
-    return Code::InvalidStorageClass;
-  }
   for (const auto& field : headers) {
     for (const Unsupported& entry : kUnsupported) {
       if (!names(entry, field.name) || field.value.empty()) continue;
       if (std::ranges::find(entry.harmless, field.value) != std::end(entry.harmless)) continue;
-      return S3Error(Code::NotImplemented, std::string(entry.what) + " is not implemented by this server (header " +
-                                               std::string(field.name) + ").");
+      return S3Error(entry.code, std::string(entry.what) + " is not implemented by this server (header " +
+                                     std::string(field.name) + ").");
     }
   }
   return {};

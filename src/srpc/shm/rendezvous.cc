@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "reactor/fd_watch.h"
 
@@ -19,9 +20,23 @@ constexpr int kBacklog = 256;
 constexpr std::array<char, 8> kHello = {'s', 'r', 'p', 'c', 's', 'h', 'm', '1'};
 constexpr char kWelcome = 'w';
 
-union Control {
-  cmsghdr header;
-  char bytes[CMSG_SPACE(sizeof(int))];
+// Room for more descriptors than the one that is expected: what a stranger sends beyond it is received, and closed.
+constexpr size_t kMaxDescriptors = 4;
+
+// One message with the hello's bytes and descriptors beside them.
+struct Envelope {
+  Envelope() {
+    message.msg_iov = &vector;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+  }
+  Envelope(const Envelope&) = delete;
+  Envelope& operator=(const Envelope&) = delete;
+
+  std::array<char, kHello.size()> hello{};
+  iovec vector{hello.data(), hello.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
+  msghdr message{};
 };
 
 Result<std::pair<sockaddr_un, socklen_t>> abstract_address(const std::string& name) {
@@ -40,52 +55,51 @@ Result<Fd> make_socket() {
 }
 
 Result<void> send_memfd(const Fd& socket, const Fd& memfd) {
-  std::array<char, 8> hello = kHello;
-  iovec vector{hello.data(), hello.size()};
-  Control control{};
-  msghdr message{};
-  message.msg_iov = &vector;
-  message.msg_iovlen = 1;
-  message.msg_control = &control;
-  message.msg_controllen = sizeof control.bytes;
-  cmsghdr* rights = CMSG_FIRSTHDR(&message);
+  Envelope envelope;
+  envelope.hello = kHello;
+  envelope.message.msg_controllen = CMSG_SPACE(sizeof(int));
+  cmsghdr* rights = CMSG_FIRSTHDR(&envelope.message);
   rights->cmsg_level = SOL_SOCKET;
   rights->cmsg_type = SCM_RIGHTS;
   rights->cmsg_len = CMSG_LEN(sizeof(int));
   const int fd = memfd.get();
   // cairn-allow(memcpy): a descriptor, not payload
   std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
-  if (::sendmsg(socket.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) != static_cast<ssize_t>(hello.size())) {
+  if (::sendmsg(socket.get(), &envelope.message, MSG_DONTWAIT | MSG_NOSIGNAL) != static_cast<ssize_t>(kHello.size())) {
     return Error(Errc::unavailable, "shared memory: the server is gone");
   }
   return {};
 }
 
+// All of them: what isn't taken over here would stay open for good.
+std::vector<Fd> descriptors_in(msghdr& message) {
+  std::vector<Fd> found;
+  for (cmsghdr* at = CMSG_FIRSTHDR(&message); at != nullptr; at = CMSG_NXTHDR(&message, at)) {
+    if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (at->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      // cairn-allow(memcpy): a descriptor, not payload
+      std::memcpy(&fd, CMSG_DATA(at) + i * sizeof fd, sizeof fd);
+      found.emplace_back(fd);
+    }
+  }
+  return found;
+}
+
 // busy: nothing is there yet.
 Result<Fd> receive_memfd(const Fd& socket) {
-  std::array<char, 8> hello{};
-  iovec vector{hello.data(), hello.size()};
-  Control control{};
-  msghdr message{};
-  message.msg_iov = &vector;
-  message.msg_iovlen = 1;
-  message.msg_control = &control;
-  message.msg_controllen = sizeof control.bytes;
-  const ssize_t n = ::recvmsg(socket.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  Envelope envelope;
+  envelope.message.msg_controllen = sizeof envelope.control;
+  const ssize_t n = ::recvmsg(socket.get(), &envelope.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Errc::busy;
-  Fd memfd;
-  for (cmsghdr* at = CMSG_FIRSTHDR(&message); n >= 0 && at != nullptr; at = CMSG_NXTHDR(&message, at)) {
-    if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS || at->cmsg_len != CMSG_LEN(sizeof(int))) continue;
-    int fd = -1;
-    // cairn-allow(memcpy): a descriptor, not payload
-    std::memcpy(&fd, CMSG_DATA(at), sizeof fd);
-    memfd = Fd(fd);
-  }
+  std::vector<Fd> descriptors;
+  if (n >= 0) descriptors = descriptors_in(envelope.message);
   // It is sent in one piece, and so it comes.
-  if (n != static_cast<ssize_t>(hello.size()) || hello != kHello || !memfd) {
+  if (n != static_cast<ssize_t>(kHello.size()) || envelope.hello != kHello || descriptors.size() != 1) {
     return Error(Errc::protocol_error, "shared memory: not the introduction of an SRPC client");
   }
-  return memfd;
+  return std::move(descriptors.front());
 }
 
 }  // namespace

@@ -66,7 +66,8 @@ void ShmStream::open() {
 }
 
 void ShmStream::watch() {
-  if (!consumer_.wait_for_bytes()) look_again_.post();
+  // That the peer is gone was told once.
+  if (!consumer_.wait_for_bytes() || hung_up_) look_again_.post();
 }
 
 void ShmStream::on_look_again(void* self) {
