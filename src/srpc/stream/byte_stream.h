@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "srpc/stream/one_sided.h"
 #include "srpc/transport.h"
 
 namespace cairn::srpc::stream {
@@ -59,6 +60,8 @@ class ByteStream {
   virtual const std::string& peer() const = 0;
   // Caps::name of the transport.
   virtual std::string_view transport() const { return "stream"; }
+  // Null when it carries bytes and nothing else.
+  virtual OneSided* one_sided() { return nullptr; }
   // For Endpoint::detach(). The stream is closed afterwards, the connection isn't.
   virtual std::unique_ptr<DetachedEndpoint> detach() { return nullptr; }
 };
