@@ -1,6 +1,8 @@
 #include "mem/arena.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -23,9 +25,10 @@ bool populate(std::span<std::byte> memory) {
 
 }  // namespace
 
-Result<Arena> Arena::create(size_t bytes) {
+Result<Arena> Arena::create(size_t bytes, Sharing sharing) {
   bytes = (bytes + kHugePage - 1) / kHugePage * kHugePage;
   if (bytes == 0) return Error(Errc::invalid_argument, "memory arena: size is 0");
+  if (sharing == Sharing::machine) return create_shared(bytes);
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
   bool huge = true;
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags | MAP_HUGETLB | MAP_POPULATE, -1, 0);
@@ -50,11 +53,30 @@ Result<Arena> Arena::create(size_t bytes) {
   return arena;
 }
 
-Arena::Arena(Arena&& other) noexcept : memory_(std::exchange(other.memory_, {})), huge_(other.huge_) {}
+Result<Arena> Arena::create_shared(size_t bytes) {
+  Fd memfd(memfd_create("cairn-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memfd) return error_from_errno(errno, "memory arena: memfd_create");
+  if (ftruncate(memfd.get(), static_cast<off_t>(bytes)) != 0 ||
+      fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return error_from_errno(errno, "memory arena: memfd");
+  }
+  void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd.get(), 0);
+  if (at == MAP_FAILED) return error_from_errno(errno, "memory arena: mmap (lower memory.arena)");
+  (void)madvise(at, bytes, MADV_HUGEPAGE);
+  (void)madvise(at, bytes, MADV_DONTDUMP);
+  const std::span<std::byte> memory(static_cast<std::byte*>(at), bytes);
+  Arena arena(memory, false, std::move(memfd));
+  if (!populate(memory)) return error_from_errno(errno, "memory arena: not enough memory (lower memory.arena)");
+  return arena;
+}
+
+Arena::Arena(Arena&& other) noexcept
+    : memory_(std::exchange(other.memory_, {})), huge_(other.huge_), memfd_(std::move(other.memfd_)) {}
 
 Arena& Arena::operator=(Arena&& other) noexcept {
   std::swap(memory_, other.memory_);
   std::swap(huge_, other.huge_);
+  std::swap(memfd_, other.memfd_);
   return *this;
 }
 

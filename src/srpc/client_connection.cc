@@ -129,7 +129,8 @@ void ClientConnection::send_request(Kind kind, uint64_t id, PendingCall& call, m
   std::byte metadata[kMaxMetadata];
   const size_t size = call.request_metadata_bytes();
   call.encode_request({metadata, size});
-  endpoint_->send(header, {metadata, size}, std::move(data));
+  // Where the transport can use it the endpoint holds it, too: it may be written to after the call has ended.
+  endpoint_->send(header, {metadata, size}, std::move(data), mem::BufChain(call.options_.reply_memory));
 }
 
 void ClientConnection::abandon(PendingCall& call, bool tell_peer) {

@@ -19,7 +19,7 @@ Result<std::unique_ptr<ReactorHost>> ReactorHost::create(const HostOptions& opti
                                      .wake_cost = options.wake_cost,
                                      .rng = options.rng == nullptr ? *own_rng : *options.rng,
                                      .registry = *registry}));
-  TRY(auto arena, mem::Arena::create(options.memory));
+  TRY(auto arena, mem::Arena::create(options.memory, options.sharing));
   return std::unique_ptr<ReactorHost>(
       new ReactorHost(options, std::move(own_rng), std::move(registry), std::move(reactor), std::move(arena)));
 }
@@ -35,7 +35,7 @@ ReactorHost::ReactorHost(const HostOptions& options, std::unique_ptr<Rng> own_rn
       mail_(worker_.reactor(), pool_),
       metrics_(registry_),
       tcp_(std::make_unique<tcp::TcpPollGroup>(worker_.reactor(), pool_)),
-      shm_(std::make_unique<shm::ShmPollGroup>(worker_.reactor(), registry_, pool_)) {}
+      shm_(std::make_unique<shm::ShmPollGroup>(worker_.reactor(), registry_, pool_, arena_)) {}
 
 ReactorHost::~ReactorHost() {
   stop();

@@ -47,8 +47,10 @@ struct HostOptions {
   Mode mode = Mode::automatic;
   Duration wake_cost = {};           // zero: measured now, in about 5 ms
   size_t memory = size_t{64} << 20;  // for payload, touched at once; a multiple of 1 MiB
-  size_t request_bytes = 0;          // of it, what clients leave alone for requests (mem/pool.h)
-  Rng* rng = nullptr;                // outlives the host; null: the kernel's
+  // With `machine`, servers on this machine move payload directly between that memory and theirs.
+  mem::Arena::Sharing sharing = mem::Arena::Sharing::machine;
+  size_t request_bytes = 0;  // of it, what clients leave alone for requests (mem/pool.h)
+  Rng* rng = nullptr;        // outlives the host; null: the kernel's
 };
 
 class ReactorHost {

@@ -244,7 +244,7 @@ class ShmServer : public ::testing::Test {
         +[](Host* host, Address to, Raw* into) -> Task<void> {
           auto socket = connect_to(meeting_name(to));
           EXPECT_TRUE(socket);
-          auto met = co_await introduce(*host->reactor, *std::move(socket), 65536, {});
+          auto met = co_await introduce(*host->reactor, *std::move(socket), {}, 65536, {});
           EXPECT_TRUE(met);
           into->socket = std::move(met->socket);
           into->segment = std::move(met->segment);

@@ -22,25 +22,10 @@
 
 namespace cairn::srpc {
 
-// Memory of one side as the other side's transport names it (an rkey and an address, an offset in a memfd).
-struct RemoteBuf {
-  std::array<std::byte, 64> opaque{};
-  uint8_t size = 0;
-};
-
-// Makes an arena known to a transport, once per device.
-class MemoryDomain {
- public:
-  virtual ~MemoryDomain() = default;
-  virtual Result<void> register_memory(std::span<std::byte> memory) = 0;
-  // Valid while the Buf's block is held.
-  virtual Result<RemoteBuf> export_buf(const mem::Buf& buf) = 0;
-};
-
 struct Caps {
   // For people: "tcp", "shm", ...
   std::string_view name = "stream";
-  // read() and write() work: the server pulls and pushes payload. Without it payload follows its header.
+  // The server pulls and pushes payload. Without it payload follows its header.
   bool one_sided = false;
   // Messages pass by reference inside one process: there is nothing to checksum.
   bool by_reference = false;
@@ -96,7 +81,14 @@ class Endpoint {
   // Queues one message: header.metadata_bytes and data_bytes are set here. Metadata is copied, data is held by
   // reference until it is sent. Messages go out in order, those of one round together. Never fails: after the
   // connection ended it does nothing, and on_closed tells.
-  virtual void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) = 0;
+  //
+  // `reply_memory`, of a request: where the reply's data may be put without asking (Caps::one_sided). Until the reply
+  // has come or the connection has ended at both ends it must not be used, and is held.
+  virtual void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data,
+                    mem::BufChain&& reply_memory) = 0;
+  void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) {
+    send(header, metadata, std::move(data), {});
+  }
   // What was queued and has not been handed to the network, payload included. The bound is the caller's.
   virtual size_t queued_bytes() const = 0;
   // on_sent follows, once, in a later call from the loop, whether or not anything had to wait until then. Asked for
@@ -113,10 +105,6 @@ class Endpoint {
   // Stops and restarts delivery, which is how an overloaded receiver makes its peer wait.
   virtual void pause() = 0;
   virtual void resume() = 0;
-
-  // One-sided access to the peer's memory (Caps::one_sided). The operation holds `local` until it has ended.
-  virtual Task<Result<void>> read(RemoteBuf remote, mem::Buf local);
-  virtual Task<Result<void>> write(mem::Buf local, RemoteBuf remote);
 
   // Sends what is queued as far as that goes without waiting long, then ends the connection. on_closed follows, in a
   // later round.

@@ -13,6 +13,16 @@ namespace {
 constexpr size_t kCrcOffset = offsetof(WireHeader, crc);
 static_assert(kCrcOffset == kHeaderBytes - 4);
 
+size_t metadata_limit(bool names_memory) { return kMaxMetadata + (names_memory ? kMaxMemoryBlock : 0); }
+
+uint16_t flags_of(const Header& header) {
+  unsigned flags = header.pad_shift | header.window_shift << 4;
+  if (header.names_memory) flags |= kFlagNamesMemory;
+  if (header.elsewhere) flags |= kFlagElsewhere;
+  if (header.unchecked) flags |= kFlagUnchecked;
+  return static_cast<uint16_t>(flags);
+}
+
 // The checksum of an encoded header, over everything in front of the checksum itself.
 uint32_t header_crc(std::span<const std::byte> encoded) { return crc32c(encoded.first(kCrcOffset)); }
 
@@ -20,14 +30,14 @@ uint32_t header_crc(std::span<const std::byte> encoded) { return crc32c(encoded.
 
 void encode_header(const Header& header, std::span<std::byte> out) {
   ASSERT(out.size() >= kHeaderBytes);
-  ASSERT(header.metadata_bytes <= kMaxMetadata);
+  ASSERT(header.metadata_bytes <= metadata_limit(header.names_memory));
   ASSERT(header.data_bytes <= kMaxData);
   ASSERT(header.pad_shift <= kMaxWindowShift && header.window_shift <= kMaxWindowShift);
   WireHeader wire;
   wire.magic = kMagic;
   wire.version = header.version;
   wire.kind = static_cast<uint8_t>(header.kind);
-  wire.flags = static_cast<uint16_t>(header.pad_shift | header.window_shift << 4);
+  wire.flags = flags_of(header);
   wire.method = header.method.value;
   wire.status = header.status;
   wire.credits = header.credits;
@@ -69,9 +79,10 @@ Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in, uint8_
   if (wire.kind < static_cast<uint8_t>(Kind::hello) || wire.kind > kLastKind) {
     return Error(Errc::protocol_error, fmt::format("unknown kind of message: {}", wire.kind));
   }
-  if (wire.metadata_bytes > kMaxMetadata) {
+  const bool names_memory = (wire.flags & kFlagNamesMemory) != 0;
+  if (const size_t limit = metadata_limit(names_memory); wire.metadata_bytes > limit) {
     return Error(Errc::too_large,
-                 fmt::format("{} bytes of metadata, the limit is {}", wire.metadata_bytes.get(), kMaxMetadata));
+                 fmt::format("{} bytes of metadata, the limit is {}", wire.metadata_bytes.get(), limit));
   }
   if (wire.data_bytes > kMaxData) {
     return Error(Errc::too_large, fmt::format("{} bytes of data, the limit is {}", wire.data_bytes.get(), kMaxData));
@@ -81,8 +92,11 @@ Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in, uint8_
     return Error(Errc::protocol_error, fmt::format("a message of kind {} carries data", wire.kind));
   }
   const auto pad_shift = static_cast<uint8_t>(wire.flags & 0xf);
-  const auto window_shift = static_cast<uint8_t>(wire.flags >> 4);
-  if (pad_shift > kMaxWindowShift || window_shift > kMaxWindowShift) {
+  const auto window_shift = static_cast<uint8_t>(wire.flags >> 4 & 0xf);
+  const bool elsewhere = (wire.flags & kFlagElsewhere) != 0;
+  const bool unchecked = (wire.flags & kFlagUnchecked) != 0;
+  if (pad_shift > kMaxWindowShift || window_shift > kMaxWindowShift || (wire.flags & 0xff00 & ~kFlags) != 0 ||
+      (names_memory && kind != Kind::request) || ((elsewhere || unchecked) && wire.data_bytes == 0)) {
     return Error(Errc::protocol_error, fmt::format("impossible flags: {:#06x}", wire.flags.get()));
   }
   Header header;
@@ -90,6 +104,9 @@ Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in, uint8_
   header.kind = kind;
   header.pad_shift = pad_shift;
   header.window_shift = window_shift;
+  header.names_memory = names_memory;
+  header.elsewhere = elsewhere;
+  header.unchecked = unchecked;
   header.method = MethodId(wire.method);
   header.status = wire.status;
   header.credits = wire.credits;

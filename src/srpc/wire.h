@@ -11,6 +11,9 @@
 // message is padded to at least 256 << window_shift. A sender that hasn't sent bulk for a while promises 4 KiB, and
 // pays for it with one padded message when it does.
 //
+// Where the server can reach its client's memory (stream/one_sided.h) data may be left out of the stream: a request
+// then says where the data lies, and where the reply's data may go, in a memory block at the end of its metadata.
+//
 // Nothing here is trusted: decode_header checks everything that a length or an index is derived from.
 #pragma once
 
@@ -40,8 +43,11 @@ inline constexpr size_t kCrcPage = 4096;  // one CRC32C for each of these in the
 inline constexpr size_t kBulkBytes = 4096;
 inline constexpr size_t kWindow = 256;
 inline constexpr uint8_t kMaxWindowShift = 4;
+// A memory block: 16 bytes for each piece, those of the data before those for the reply, and how many there are.
+inline constexpr size_t kMaxPieces = 64;
+inline constexpr size_t kMaxMemoryBlock = 16 * kMaxPieces + 4;
 // Everything in front of the data, at its largest.
-inline constexpr size_t kMaxPrefix = kHeaderBytes + kMaxMetadata + 4 + 4 * (kMaxData / kCrcPage);
+inline constexpr size_t kMaxPrefix = kHeaderBytes + kMaxMetadata + kMaxMemoryBlock + 4 + 4 * (kMaxData / kCrcPage);
 
 enum class Kind : uint8_t {
   hello = 1,        // client's first message: HelloBody
@@ -77,17 +83,37 @@ struct Header {
   // In the low and high half of the low byte of `flags` on the wire.
   uint8_t pad_shift = 0;
   uint8_t window_shift = 0;
+  bool names_memory = false;  // request: a memory block ends the metadata
+  bool elsewhere = false;     // the data isn't in the stream: the server moves it
+  bool unchecked = false;     // the data has no checksums
 
-  bool is_bulk() const { return data_bytes >= kBulkBytes; }
-  size_t crc_count() const { return (data_bytes + kCrcPage - 1) / kCrcPage; }
+  bool is_bulk() const { return data_bytes >= kBulkBytes && !elsewhere; }
+  size_t crc_count() const { return unchecked ? 0 : (data_bytes + kCrcPage - 1) / kCrcPage; }
+  size_t stream_bytes() const { return elsewhere ? 0 : data_bytes; }  // of the data
   // Where the data starts, counted from the header's first byte.
   size_t prefix_bytes() const {
     const size_t used = kHeaderBytes + (metadata_bytes == 0 ? 0 : metadata_bytes + 4) + 4 * crc_count();
     const size_t padded = kWindow << pad_shift;
     return is_bulk() && used < padded ? padded : used;
   }
-  size_t message_bytes() const { return prefix_bytes() + data_bytes; }
+  size_t message_bytes() const { return prefix_bytes() + stream_bytes(); }
 };
+
+// Bits of `flags` above the two shifts.
+enum Flag : uint16_t {
+  kFlagNamesMemory = 1 << 8,
+  kFlagElsewhere = 1 << 9,
+  kFlagUnchecked = 1 << 10,
+  kFlags = kFlagNamesMemory | kFlagElsewhere | kFlagUnchecked,
+};
+
+// What a memory block ends with.
+struct MemoryCounts {
+  uint8_t data = 0;
+  uint8_t reply = 0;
+  Le16 reserved;
+};
+static_assert(sizeof(MemoryCounts) == 4 && alignof(MemoryCounts) == 1);
 
 struct WireHeader {
   Le32 magic;

@@ -62,7 +62,7 @@ size_t CrossEndpoint::queued_bytes() const {
 
 // --- Sending ---
 
-void CrossEndpoint::send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) {
+void CrossEndpoint::send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data, mem::BufChain&&) {
   ASSERT(metadata.size() <= kMaxMetadata && data.size() <= kMaxData);
   if (!open_ || peer_closed_) return;
   auto parcel = std::make_unique<Parcel>(link_, 1 - side_, Parcel::What::message);

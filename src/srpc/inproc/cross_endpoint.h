@@ -28,7 +28,8 @@ class CrossEndpoint final : public Endpoint {
   ~CrossEndpoint() override;
 
   void start(EndpointEvents& events) override;
-  void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) override;
+  using Endpoint::send;
+  void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data, mem::BufChain&&) override;
   size_t queued_bytes() const override;
   void tell_when_sent() override;
   void limit_data(size_t) override {}

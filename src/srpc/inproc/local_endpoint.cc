@@ -33,7 +33,7 @@ void LocalEndpoint::start(EndpointEvents& events) {
   posted_.post();
 }
 
-void LocalEndpoint::send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) {
+void LocalEndpoint::send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data, mem::BufChain&&) {
   ASSERT(metadata.size() <= kMaxMetadata && data.size() <= kMaxData);
   if (!open_ || peer_ == nullptr) return;
   header.metadata_bytes = static_cast<uint16_t>(metadata.size());

@@ -23,7 +23,8 @@ class LocalEndpoint final : public Endpoint {
   ~LocalEndpoint() override;
 
   void start(EndpointEvents& events) override;
-  void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) override;
+  using Endpoint::send;
+  void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data, mem::BufChain&&) override;
   size_t queued_bytes() const override { return peer_ == nullptr ? 0 : peer_->inbox_bytes_; }
   void tell_when_sent() override { tell_sent_ = true; }
   // Nothing is taken for a message here, and both ends are ours.

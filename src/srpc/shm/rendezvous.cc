@@ -19,6 +19,7 @@ constexpr int kBacklog = 256;
 // What goes with the memfd, and the answer.
 constexpr std::array<char, 8> kHello = {'s', 'r', 'p', 'c', 's', 'h', 'm', '1'};
 constexpr char kWelcome = 'w';
+constexpr char kWelcomeWithMemory = 'm';
 
 // Room for more descriptors than the one that is expected: what a stranger sends beyond it is received, and closed.
 constexpr size_t kMaxDescriptors = 4;
@@ -54,17 +55,19 @@ Result<Fd> make_socket() {
   return socket;
 }
 
-Result<void> send_memfd(const Fd& socket, const Fd& memfd) {
+// Of the segment, and of the client's memory if there is one.
+Result<void> send_memfds(const Fd& socket, const Fd& segment, const Fd& memory) {
   Envelope envelope;
   envelope.hello = kHello;
-  envelope.message.msg_controllen = CMSG_SPACE(sizeof(int));
+  const std::array<int, 2> fds = {segment.get(), memory.get()};
+  const size_t bytes = (memory ? 2 : 1) * sizeof(int);
+  envelope.message.msg_controllen = CMSG_SPACE(bytes);
   cmsghdr* rights = CMSG_FIRSTHDR(&envelope.message);
   rights->cmsg_level = SOL_SOCKET;
   rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(sizeof(int));
-  const int fd = memfd.get();
-  // cairn-allow(memcpy): a descriptor, not payload
-  std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  rights->cmsg_len = CMSG_LEN(bytes);
+  // cairn-allow(memcpy): descriptors, not payload
+  std::memcpy(CMSG_DATA(rights), fds.data(), bytes);
   if (::sendmsg(socket.get(), &envelope.message, MSG_DONTWAIT | MSG_NOSIGNAL) != static_cast<ssize_t>(kHello.size())) {
     return Error(Errc::unavailable, "shared memory: the server is gone");
   }
@@ -87,8 +90,13 @@ std::vector<Fd> descriptors_in(msghdr& message) {
   return found;
 }
 
+struct Memfds {
+  Fd segment;
+  Fd memory;
+};
+
 // busy: nothing is there yet.
-Result<Fd> receive_memfd(const Fd& socket) {
+Result<Memfds> receive_memfds(const Fd& socket) {
   Envelope envelope;
   envelope.message.msg_controllen = sizeof envelope.control;
   const ssize_t n = ::recvmsg(socket.get(), &envelope.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -96,10 +104,25 @@ Result<Fd> receive_memfd(const Fd& socket) {
   std::vector<Fd> descriptors;
   if (n >= 0) descriptors = descriptors_in(envelope.message);
   // It is sent in one piece, and so it comes.
-  if (n != static_cast<ssize_t>(kHello.size()) || envelope.hello != kHello || descriptors.size() != 1) {
+  if (n != static_cast<ssize_t>(kHello.size()) || envelope.hello != kHello || descriptors.empty() ||
+      descriptors.size() > 2) {
     return Error(Errc::protocol_error, "shared memory: not the introduction of an SRPC client");
   }
-  return std::move(descriptors.front());
+  Memfds memfds{std::move(descriptors[0]), {}};
+  if (descriptors.size() == 2) memfds.memory = std::move(descriptors[1]);
+  return memfds;
+}
+
+ucred credentials_of(const Fd& socket) {
+  ucred credentials{.pid = 0, .uid = UINT32_MAX, .gid = UINT32_MAX};
+  socklen_t size = sizeof credentials;
+  (void)::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size);
+  return credentials;
+}
+
+bool is_trusted(const Fd& socket) {
+  const uid_t user = credentials_of(socket).uid;
+  return user == 0 || user == ::geteuid();
 }
 
 }  // namespace
@@ -138,51 +161,51 @@ Result<Fd> connect_to(const std::string& name) {
     return Error(Errc::unavailable, "shared memory: nobody takes connections at '" + name + "'");
   }
   // Anybody may take a name.
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0 ||
-      (credentials.uid != 0 && credentials.uid != ::geteuid())) {
+  if (!is_trusted(socket)) {
     return Error(Errc::unavailable, "shared memory: the server at '" + name + "' belongs to another user");
   }
   return socket;
 }
 
-std::string peer_of(const Fd& socket) {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  (void)::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size);
-  return "shm:" + std::to_string(credentials.pid);
-}
+std::string peer_of(const Fd& socket) { return "shm:" + std::to_string(credentials_of(socket).pid); }
 
-Task<Result<Met>> introduce(Reactor& reactor, Fd socket, uint32_t ring_bytes, CancelToken token) {
+Task<Result<Met>> introduce(Reactor& reactor, Fd socket, const Fd& memory, uint32_t ring_bytes, CancelToken token) {
   CO_TRY(auto created, Segment::create(ring_bytes));
-  CO_TRY(send_memfd(socket, created.memfd));
+  CO_TRY(send_memfds(socket, created.memfd, memory));
+  char answer = 0;
   FdWatch watch(reactor, socket.get());
   for (;;) {
-    char answer = 0;
     const ssize_t n = ::recv(socket.get(), &answer, 1, MSG_DONTWAIT);
-    if (n == 1 && answer == kWelcome) break;
+    if (n == 1 && (answer == kWelcome || (answer == kWelcomeWithMemory && memory))) break;
     if (n >= 0 || (errno != EAGAIN && errno != EINTR)) {
       co_return Error(Errc::unavailable, "shared memory: the server refused");
     }
     CO_TRY(co_await watch.readable(token));
   }
-  co_return Met{std::move(socket), std::move(created.segment)};
+  co_return Met{.socket = std::move(socket),
+                .segment = std::move(created.segment),
+                .peer_memory = nullptr,
+                .shares_memory = answer == kWelcomeWithMemory};
 }
 
-Task<Result<Met>> receive_introduction(Reactor& reactor, Fd socket, CancelToken token) {
+Task<Result<Met>> receive_introduction(Reactor& reactor, PeerMemories& known, Fd socket, CancelToken token) {
   FdWatch watch(reactor, socket.get());
-  Result<Fd> memfd = receive_memfd(socket);
-  while (memfd.code() == Errc::busy) {
+  Result<Memfds> memfds = receive_memfds(socket);
+  while (memfds.code() == Errc::busy) {
     CO_TRY(co_await watch.readable(token));
-    memfd = receive_memfd(socket);
+    memfds = receive_memfds(socket);
   }
-  if (!memfd) co_return std::move(memfd).error();
-  CO_TRY(Segment segment, Segment::adopt(*memfd));
-  if (::send(socket.get(), &kWelcome, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) {
+  if (!memfds) co_return std::move(memfds).error();
+  CO_TRY(Segment segment, Segment::adopt(memfds->segment));
+  std::shared_ptr<PeerMemory> memory;
+  if (memfds->memory && is_trusted(socket)) {
+    CO_TRY(memory, known.adopt(memfds->memory));
+  }
+  const char answer = memory == nullptr ? kWelcome : kWelcomeWithMemory;
+  if (::send(socket.get(), &answer, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) {
     co_return Error(Errc::unavailable, "shared memory: the client is gone");
   }
-  co_return Met{std::move(socket), std::move(segment)};
+  co_return Met{.socket = std::move(socket), .segment = std::move(segment), .peer_memory = std::move(memory)};
 }
 
 }  // namespace cairn::srpc::shm

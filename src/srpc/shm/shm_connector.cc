@@ -24,8 +24,12 @@ Result<Fd> find_server(const Address& to) {
 Task<Result<std::unique_ptr<Endpoint>>> ShmConnector::connect(CancelToken token) {
   CO_TRY(Fd socket, find_server(to_));
   std::string peer = peer_of(socket);
-  CO_TRY(auto met, co_await introduce(group_.reactor(), std::move(socket), ring_bytes_, token));
-  co_return group_.make_endpoint({std::move(met.socket), std::move(met.segment), Side::client, std::move(peer)});
+  CO_TRY(auto met, co_await introduce(group_.reactor(), std::move(socket), group_.shared_memfd(), ring_bytes_, token));
+  co_return group_.make_endpoint({.socket = std::move(met.socket),
+                                  .segment = std::move(met.segment),
+                                  .side = stream::Role::client,
+                                  .peer = std::move(peer),
+                                  .shares_memory = met.shares_memory});
 }
 
 }  // namespace cairn::srpc::shm

@@ -54,13 +54,16 @@ Task<void> ShmListener::accept() {
 Task<void> ShmListener::meet(Fd socket) {
   Deadline deadline(group_.reactor(), group_.reactor().now() + kMeetingTime, scope_.token());
   std::string peer = peer_of(socket);
-  auto met = co_await receive_introduction(group_.reactor(), std::move(socket), deadline.token());
+  auto met = co_await receive_introduction(group_.reactor(), memories_, std::move(socket), deadline.token());
   if (!met) {
     LOG(debug, "connection from {}: {}", peer, met.error().to_string());
     co_return;
   }
-  server_.accept(
-      group_.make_endpoint({std::move(met->socket), std::move(met->segment), Side::server, std::move(peer)}));
+  server_.accept(group_.make_endpoint({.socket = std::move(met->socket),
+                                       .segment = std::move(met->segment),
+                                       .side = stream::Role::server,
+                                       .peer = std::move(peer),
+                                       .peer_memory = std::move(met->peer_memory)}));
 }
 
 Task<void> ShmListener::close() {

@@ -11,6 +11,7 @@
 #include "reactor/fd_watch.h"
 #include "reactor/scope.h"
 #include "srpc/server.h"
+#include "srpc/shm/peer_memory.h"
 #include "srpc/shm/shm_poll_group.h"
 
 namespace cairn::srpc::shm {
@@ -33,6 +34,7 @@ class ShmListener {
   ShmPollGroup& group_;
   Server& server_;
   Fd socket_;
+  PeerMemories memories_;
   Scope scope_;
 };
 

@@ -2,10 +2,13 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
+#include "reactor/fd_watch.h"
 #include "srpc/shm/shm_poll_group.h"
 
 namespace cairn::srpc::shm {
@@ -13,8 +16,11 @@ namespace {
 
 using How = stream::Moved::How;
 
-size_t ring_to_peer(Side side) { return side == Side::client ? 0 : 1; }
-size_t ring_from_peer(Side side) { return side == Side::client ? 1 : 0; }
+size_t ring_to_peer(stream::Role side) { return side == stream::Role::client ? 0 : 1; }
+size_t ring_from_peer(stream::Role side) { return side == stream::Role::client ? 1 : 0; }
+
+constexpr const char* kBadPositions = "the peer wrote nonsense into the shared memory";
+constexpr const char* kBadPieces = "the peer named memory that it doesn't share";
 
 class ShmDetached final : public DetachedEndpoint {
  public:
@@ -36,7 +42,7 @@ std::unique_ptr<Endpoint> ShmPollGroup::make_endpoint(Link link) {
 
 ShmStream::ShmStream(ShmPollGroup& group, Link link)
     : GroupedStream(group),
-      bells_(group.bells()),
+      shm_group_(group),
       link_(std::move(link)),
       producer_(link_.segment.control(ring_to_peer(link_.side)), link_.segment.bytes(ring_to_peer(link_.side)),
                 link_.written),
@@ -48,14 +54,32 @@ ShmStream::~ShmStream() {
   if (gone_ != nullptr) *gone_ = true;
   if (link_.socket) shutdown_send();
   leave();
+  if (!kept_.empty()) shm_group_.hold_until_gone(std::move(link_.socket), std::move(kept_));
+}
+
+void ShmPollGroup::hold_until_gone(Fd socket, std::vector<mem::BufChain>&& memory) {
+  scope().spawn(&ShmPollGroup::hold, this, std::move(socket), std::move(memory));
+}
+
+Task<void> ShmPollGroup::hold(ShmPollGroup* self, Fd socket, [[maybe_unused]] std::vector<mem::BufChain> memory) {
+  const CancelToken token = self->scope().token();
+  FdWatch watch(self->reactor(), socket.get());
+  std::array<char, 64> rings;
+  for (;;) {
+    const ssize_t n = ::recv(socket.get(), rings.data(), rings.size(), MSG_DONTWAIT);
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) co_return;
+    if (n < 0 && !co_await watch.readable(token)) co_return;
+  }
 }
 
 void ShmStream::leave() {
   let_go();
   if (poll_ == nullptr) return;
   // A poll in the ring holds the file open: without the shutdown the peer would hear of the end only when the ring has
-  // let go.
-  if (poll_->in_ring() && link_.socket) ::shutdown(link_.socket.get(), SHUT_RDWR);
+  // let go. Ours is still to be heard where memory is kept for the peer.
+  if (link_.socket && (poll_->in_ring() || !kept_.empty())) {
+    ::shutdown(link_.socket.get(), kept_.empty() ? SHUT_RDWR : SHUT_WR);
+  }
   std::exchange(poll_, nullptr)->let_go();
 }
 
@@ -72,7 +96,7 @@ void ShmStream::watch() {
 
 void ShmStream::on_look_again(void* self) {
   auto& stream = *static_cast<ShmStream*>(self);
-  if (stream.broken_ || (stream.receiving() && !stream.hot())) stream.events().on_receivable();
+  if (stream.broken_ != nullptr || (stream.receiving() && !stream.hot())) stream.events().on_receivable();
 }
 
 void ShmStream::try_now() {
@@ -113,23 +137,23 @@ void ShmStream::hear_bell() {
 
 void ShmStream::ring_bell() {
   const char ring = '!';
-  bells_.add();
+  shm_group_.bells().add();
   // Where there is no room for one more, the other has enough to hear.
   (void)::send(link_.socket.get(), &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 // Also when it is found out while sending, reading tells it.
-stream::Moved ShmStream::fail() {
-  broken_ = true;
+stream::Moved ShmStream::fail(const char* why) {
+  if (broken_ == nullptr) broken_ = why;
   look_again_.post();
-  return {How::failed, 0, "the peer wrote nonsense into the shared memory"};
+  return {How::failed, 0, broken_};
 }
 
 stream::Moved ShmStream::receive(std::span<iovec> vectors) {
   // In this order: what was written before the end is there when the end is seen.
   const bool ended = hung_up_ || consumer_.ended();
   const auto available = consumer_.available();
-  if (!available || broken_) return fail();
+  if (!available || broken_ != nullptr) return fail(kBadPositions);
   if (*available == 0) return {ended ? How::end : How::would_block};
   const size_t n = consumer_.read(vectors, *available);
   received();
@@ -145,7 +169,7 @@ stream::Moved ShmStream::send(std::span<iovec> vectors) {
     if (blocked_) return {How::would_block};
     room = producer_.room();
   }
-  if (!room) return fail();
+  if (!room || broken_ != nullptr) return fail(kBadPositions);
   const size_t n = producer_.write(vectors, *room);
   if (producer_.must_ring()) ring_bell();
   return {How::some, n};
@@ -156,9 +180,46 @@ void ShmStream::shutdown_send() {
   if (producer_.must_ring()) ring_bell();
 }
 
+stream::OneSided* ShmStream::one_sided() {
+  return link_.shares_memory || link_.peer_memory != nullptr ? this : nullptr;
+}
+
+bool ShmStream::name(const mem::BufChain& memory, size_t most, std::vector<stream::RemotePiece>& pieces) {
+  const std::span<const std::byte> arena = shm_group_.arena().memory();
+  if (memory.slices().size() > most) return false;
+  for (const mem::Buf& buf : memory.slices()) {
+    if (buf.data() < arena.data() || buf.data() + buf.size() > arena.data() + arena.size()) return false;
+    pieces.push_back({.address = static_cast<uint64_t>(buf.data() - arena.data()),
+                      .bytes = static_cast<uint32_t>(buf.size()),
+                      .key = 0});
+  }
+  return true;
+}
+
+void ShmStream::keep(std::vector<mem::BufChain>&& memory) { kept_ = std::move(memory); }
+
+void ShmStream::begin(std::unique_ptr<stream::Transfer> transfer) {
+  const PeerMemory& memory = *link_.peer_memory;
+  if (!std::ranges::all_of(transfer->remote, [&](const auto& piece) { return memory.contains(piece); })) {
+    (void)fail(kBadPieces);
+    return transfer->done(false);
+  }
+  const bool pull = transfer->direction == stream::Transfer::Direction::pull;
+  stream::for_each_run(transfer->local, transfer->remote, [&](auto local, const auto& piece, size_t offset) {
+    std::byte* remote = memory.at(piece) + offset;
+    // Of a transfer that is pulled, the memory is ours to fill.
+    auto* mine = const_cast<std::byte*>(local.data());
+    // cairn-allow(memcpy): what a network card would do; counted below
+    std::memcpy(pull ? mine : remote, pull ? remote : mine, local.size());
+  });
+  shm_group_.moved_bytes().add(transfer->local.size());
+  transfer->done(true);
+}
+
 std::unique_ptr<DetachedEndpoint> ShmStream::detach() {
-  Link link{std::move(link_.socket), std::move(link_.segment), link_.side, link_.peer,
-            producer_.head(),        consumer_.tail()};
+  Link link = std::move(link_);
+  link.written = producer_.head();
+  link.taken = consumer_.tail();
   leave();
   return std::make_unique<ShmDetached>(std::move(link));
 }

@@ -47,8 +47,12 @@ class Transfer {
   const std::vector<RemotePiece> remote;
 };
 
+// Which end of a connection: the one that names its memory, or the one that moves payload.
+enum class Role : uint8_t { client, server };
+
 class OneSided {
  public:
+  virtual Role role() const = 0;
   // At a client. Appends the pieces that `memory` consists of. False when some of it isn't known to the transport, or
   // is in more than `most` pieces: it can't be named.
   virtual bool name(const mem::BufChain& memory, size_t most, std::vector<RemotePiece>& pieces) = 0;
@@ -56,7 +60,7 @@ class OneSided {
   // reach it any more, which may be after the stream is gone.
   virtual void keep(std::vector<mem::BufChain>&& memory) = 0;
   // At a server. Transfers begin in the order of these calls. What is sent on the stream after a push was begun arrives
-  // after it.
+  // after it. Pieces that reach beyond what the client has shared end the connection.
   virtual void begin(std::unique_ptr<Transfer> transfer) = 0;
   // Payload that is moved this way has checksums.
   virtual bool checked() const = 0;

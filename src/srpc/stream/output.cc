@@ -20,11 +20,25 @@ constexpr uint32_t kCalmAfter = 64;
 // Sent bytes at the front of the buffer that are worth moving the rest for.
 constexpr size_t kCompactAt = 256 * 1024;
 
+// One entry for each page, from the start of `table`.
+void write_checksums(const mem::BufChain& data, std::span<std::byte> table) {
+  PageChecksums checksums;
+  const auto entry = [&](size_t index, uint32_t value) {
+    const Le32 crc = value;
+    // cairn-allow(memcpy): framing or metadata, never payload
+    std::memcpy(table.data() + index * sizeof crc, &crc, sizeof crc);
+  };
+  data.for_each([&](std::span<const std::byte> piece) { checksums.feed(piece, entry); });
+  checksums.finish(entry);
+}
+
 }  // namespace
 
-void Output::add(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) {
-  ASSERT(metadata.size() <= kMaxMetadata && data.size() <= kMaxData);
-  header.metadata_bytes = static_cast<uint16_t>(metadata.size());
+void Output::add(Header header, std::span<const std::byte> metadata, std::span<const std::byte> memory_block,
+                 mem::BufChain&& data) {
+  ASSERT(data.size() <= kMaxData && (!header.unchecked || header.elsewhere));
+  ASSERT(metadata.size() <= kMaxMetadata);
+  header.metadata_bytes = static_cast<uint16_t>(metadata.size() + memory_block.size());
   header.data_bytes = static_cast<uint32_t>(data.size());
   header.batch = 0;
   const bool bulk = header.is_bulk();
@@ -37,31 +51,27 @@ void Output::add(Header header, std::span<const std::byte> metadata, mem::BufCha
   }
   header.window_shift = promised_shift_;
 
-  const bool inline_data = data.size() <= kCopyUpTo;
+  const bool inline_data = header.stream_bytes() <= kCopyUpTo;
   const size_t prefix = header.prefix_bytes();
-  const size_t bytes = prefix + (inline_data ? data.size() : 0);
+  const size_t bytes = prefix + (inline_data ? header.stream_bytes() : 0);
   const size_t at = buffer_.size();
   buffer_.resize(at + bytes);  // zeroes: the padding
   const std::span<std::byte> out(buffer_.data() + at, bytes);
   encode_header(header, out);
   size_t filled = kHeaderBytes;
-  if (!metadata.empty()) {
+  for (const auto part : {metadata, memory_block}) {
     // cairn-allow(memcpy): framing or metadata, never payload
-    std::memcpy(out.data() + filled, metadata.data(), metadata.size());
-    filled += metadata.size();
-    const Le32 crc = crc32c(metadata);
+    if (!part.empty()) std::memcpy(out.data() + filled, part.data(), part.size());
+    filled += part.size();
+  }
+  if (filled > kHeaderBytes) {
+    const Le32 crc = crc32c(out.subspan(kHeaderBytes, filled - kHeaderBytes));
     // cairn-allow(memcpy): framing or metadata, never payload
     std::memcpy(out.data() + filled, &crc, sizeof crc);
     filled += sizeof crc;
   }
-  PageChecksums checksums;
-  const auto entry = [&](size_t index, uint32_t value) {
-    const Le32 crc = value;
-    // cairn-allow(memcpy): framing or metadata, never payload
-    std::memcpy(out.data() + filled + index * sizeof crc, &crc, sizeof crc);
-  };
-  data.for_each([&](std::span<const std::byte> piece) { checksums.feed(piece, entry); });
-  checksums.finish(entry);
+  if (!header.unchecked) write_checksums(data, out.subspan(filled));
+  if (header.elsewhere) data.clear();
   if (inline_data) {
     size_t to = prefix;
     data.for_each([&](std::span<const std::byte> piece) {

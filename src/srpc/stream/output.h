@@ -24,8 +24,10 @@ class Output {
   // `copied`: the pool's counter, for payload too small to be worth a piece of its own.
   explicit Output(Counter& copied) : copied_(copied) {}
 
-  // Sets the header's lengths and promises.
-  void add(Header header, std::span<const std::byte> metadata, mem::BufChain&& data);
+  // Sets the header's lengths and promises. With header.elsewhere the data is checksummed, if at all, and not sent.
+  // `memory_block` goes behind the metadata.
+  void add(Header header, std::span<const std::byte> metadata, std::span<const std::byte> memory_block,
+           mem::BufChain&& data);
 
   bool empty() const { return items_.empty(); }
   size_t queued_bytes() const { return queued_bytes_; }

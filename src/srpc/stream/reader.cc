@@ -33,7 +33,7 @@ Reader::Step Reader::next(Incoming& out) {
       return Step::need_memory;
     case Phase::done:
       emit(out);
-      return Step::message;
+      return header_.elsewhere ? Step::elsewhere : Step::message;
     case Phase::given:
     case Phase::failed:
       break;
@@ -56,6 +56,10 @@ void Reader::decode() {
     return fail(CloseReason::too_large,
                 fmt::format("a message with {} bytes of data where {} are allowed", header_.data_bytes, max_data_));
   }
+  if ((header_.elsewhere && may_be_elsewhere_ != header_.kind) ||
+      (header_.names_memory && may_be_elsewhere_ != Kind::request)) {
+    return fail(CloseReason::bad_sequence, "data elsewhere, which this connection doesn't have");
+  }
   phase_ = Phase::prefix;
   after_ = std::min<size_t>(header_.batch, kMaxReadAhead) + (kWindow << header_.window_shift);
   window_ = header_.is_bulk() ? header_.prefix_bytes() : std::max(window_, header_.message_bytes() + after_);
@@ -70,12 +74,44 @@ void Reader::check_prefix() {
       return fail(CloseReason::bad_header, "the metadata's checksum is wrong");
     }
   }
+  if (!read_memory_block()) return fail(CloseReason::bad_header, "the memory that a request names makes no sense");
   phase_ = header_.data_bytes == 0 ? Phase::done : Phase::memory;
+}
+
+bool Reader::read_memory_block() {
+  pieces_.clear();
+  data_pieces_ = memory_block_ = 0;
+  if (!header_.names_memory) return !header_.elsewhere || header_.kind == Kind::reply;
+  MemoryCounts counts;
+  if (header_.metadata_bytes < sizeof counts) return false;
+  const size_t end = kHeaderBytes + header_.metadata_bytes;
+  // cairn-allow(memcpy): framing or metadata, never payload
+  std::memcpy(&counts, stage(end - sizeof counts, sizeof counts).data(), sizeof counts);
+  const size_t count = size_t{counts.data} + counts.reply;
+  memory_block_ = count * sizeof(RemotePiece) + sizeof counts;
+  if (count > kMaxPieces || memory_block_ > header_.metadata_bytes ||
+      header_.metadata_bytes - memory_block_ > kMaxMetadata) {
+    return false;
+  }
+  pieces_.resize(count);
+  // cairn-allow(memcpy): framing or metadata, never payload
+  std::memcpy(pieces_.data(), stage(end - memory_block_, memory_block_).data(), count * sizeof(RemotePiece));
+  data_pieces_ = counts.data;
+  uint64_t data_bytes = 0;
+  for (const RemotePiece& piece : data_pieces()) data_bytes += piece.bytes;
+  uint64_t reply_bytes = 0;
+  for (const RemotePiece& piece : reply_pieces()) reply_bytes += piece.bytes;
+  const bool empty_piece = std::ranges::any_of(pieces_, [](const RemotePiece& piece) { return piece.bytes == 0; });
+  return !empty_piece && data_bytes == (header_.elsewhere ? header_.data_bytes : 0) && reply_bytes <= kMaxData;
 }
 
 void Reader::give_memory(mem::BufChain&& memory) {
   ASSERT(phase_ == Phase::memory && memory.size() == header_.data_bytes);
   data_ = std::move(memory);
+  if (header_.elsewhere) {
+    phase_ = Phase::done;
+    return;
+  }
   phase_ = Phase::data;
   copy_from_stage();
   if (received_ == header_.data_bytes) end_payload();
@@ -113,10 +149,9 @@ void Reader::check_payload(size_t from, size_t size) {
 }
 
 void Reader::check_page(size_t index, uint32_t crc) {
-  const size_t table = kHeaderBytes + (header_.metadata_bytes == 0 ? 0 : header_.metadata_bytes + 4);
   Le32 wanted;
   // cairn-allow(memcpy): framing or metadata, never payload
-  std::memcpy(&wanted, stage(table + 4 * index, sizeof wanted).data(), sizeof wanted);
+  std::memcpy(&wanted, stage(table_offset() + 4 * index, sizeof wanted).data(), sizeof wanted);
   if (wanted != crc) damaged_ = true;
 }
 
@@ -127,7 +162,7 @@ void Reader::end_payload() {
 
 void Reader::emit(Incoming& out) {
   out.header = header_;
-  out.metadata = stage(kHeaderBytes, header_.metadata_bytes);
+  out.metadata = stage(kHeaderBytes, header_.metadata_bytes - memory_block_);
   out.damaged = damaged_;
   out.data = damaged_ ? mem::BufChain() : std::move(data_);
   out.arrived = began_;

@@ -3,6 +3,7 @@
 //
 //   loop: next() ─┬─ message     deliver it
 //                 ├─ need_memory give_memory(a chain of memory_wanted() bytes)
+//                 ├─ elsewhere   a message whose data isn't in the stream: move it, or look where it was moved to
 //                 ├─ need_bytes  plan() ─ receive ─ advance()
 //                 └─ failed      the stream is of no more use
 //
@@ -16,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -24,6 +26,7 @@
 #include "mem/buf_chain.h"
 #include "srpc/close_reason.h"
 #include "srpc/stream/checksums.h"
+#include "srpc/stream/one_sided.h"
 #include "srpc/transport.h"
 #include "srpc/wire.h"
 
@@ -34,8 +37,9 @@ class Reader {
   // `copied`: the pool's counter.
   explicit Reader(Counter& copied);
 
-  enum class Step : uint8_t { need_bytes, need_memory, message, failed };
-  // With `message`, `out` is set; its metadata is valid until the next call of any function.
+  enum class Step : uint8_t { need_bytes, need_memory, message, elsewhere, failed };
+  // With `message` and `elsewhere`, `out` is set; its metadata is valid until the next call of any function. With
+  // `elsewhere` its data is the memory that was given.
   Step next(Incoming& out);
 
   // Where the next bytes may go: fills at least one entry of `out` and returns how many.
@@ -45,6 +49,15 @@ class Reader {
 
   void limit_data(size_t max_bytes) { max_data_ = max_bytes; }
   void limit_version(uint8_t highest) { highest_version_ = highest; }
+  // Messages of this kind may have their data elsewhere: requests where this end can move it, replies at the other.
+  // At the start none may.
+  void allow_elsewhere(Kind kind) { may_be_elsewhere_ = kind; }
+
+  // Of the message given out last, as long as its metadata: where its data is, and where that of the reply may go.
+  std::span<const RemotePiece> data_pieces() const { return {pieces_.data(), data_pieces_}; }
+  std::span<const RemotePiece> reply_pieces() const { return std::span(pieces_).subspan(data_pieces_); }
+  // The table of checksums, one for each page unless the header says that there are none.
+  std::span<const std::byte> checksum_table() const { return stage(table_offset(), 4 * header_.crc_count()); }
 
   // After need_memory: how much, and for what kind of message.
   size_t memory_wanted() const { return header_.data_bytes; }
@@ -77,8 +90,11 @@ class Reader {
 
   size_t staged() const { return end_ - begin_; }
   std::span<const std::byte> stage(size_t offset, size_t size) const { return {stage_.data() + begin_ + offset, size}; }
+  size_t table_offset() const { return kHeaderBytes + (header_.metadata_bytes == 0 ? 0 : header_.metadata_bytes + 4); }
   void decode();
   void check_prefix();
+  // Sets pieces_. False: the memory block makes no sense.
+  bool read_memory_block();
   void copy_from_stage();
   void check_payload(size_t from, size_t size);
   void check_page(size_t index, uint32_t crc);
@@ -94,6 +110,7 @@ class Reader {
   Close failure_;
   size_t max_data_ = 0;
   uint8_t highest_version_ = kVersionMax;
+  std::optional<Kind> may_be_elsewhere_;
   Time began_;
 
   // Invariant: [begin_, end_) holds the current message from its first byte, without the payload that went to data_
@@ -109,6 +126,9 @@ class Reader {
   size_t from_stage_ = 0;  // those of them that were copied out of the stage
   PageChecksums checksums_;
   bool damaged_ = false;
+  std::vector<RemotePiece> pieces_;
+  size_t data_pieces_ = 0;   // the first of them
+  size_t memory_block_ = 0;  // its bytes, at the end of the metadata
   Time last_advance_;
 };
 

@@ -25,6 +25,7 @@ StreamEndpoint::StreamEndpoint(Context context, std::unique_ptr<ByteStream> stre
       transport_(stream_->transport()),
       reader_(context.pool.copied()),
       output_(context.pool.copied()),
+      moved_(*this),
       last_received_(context.loop.now()),
       last_sent_(context.loop.now()),
       linger_(&on_linger, this),
@@ -32,6 +33,7 @@ StreamEndpoint::StreamEndpoint(Context context, std::unique_ptr<ByteStream> stre
       continue_(context.loop, &on_continue, this) {}
 
 StreamEndpoint::~StreamEndpoint() {
+  if (OneSided* side = one_sided()) moved_.keep_named(*side);
   context_.loop.disarm(linger_);
   if (memory_wait_ != nullptr) {
     memory_wait_->endpoint = nullptr;
@@ -43,6 +45,9 @@ void StreamEndpoint::start(EndpointEvents& events) {
   ASSERT(events_ == nullptr);
   events_ = &events;
   if (state_ == State::ended) return closed_.post();
+  if (const OneSided* side = one_sided()) {
+    reader_.allow_elsewhere(side->role() == Role::server ? Kind::request : Kind::reply);
+  }
   stream_->start(*this);
 }
 
@@ -50,8 +55,9 @@ void StreamEndpoint::start(EndpointEvents& events) {
 
 void StreamEndpoint::on_receivable() {
   if (state_ == State::closing) return discard();
-  if (state_ != State::open || paused_ || memory_wait_ != nullptr || in_receive_) return;
+  if (state_ != State::open || in_receive_) return;
   in_receive_ = true;
+  deliver_pulled();
   for (int i = 0; deliver(); ++i) {
     if (i == kReceivesPerRound) {
       continue_.post();
@@ -88,7 +94,7 @@ void StreamEndpoint::on_receivable() {
 
 bool StreamEndpoint::deliver() {
   for (;;) {
-    if (state_ != State::open || paused_ || memory_wait_ != nullptr) return false;
+    if (state_ != State::open || !may_receive()) return false;
     Incoming message;
     switch (reader_.next(message)) {
       case Reader::Step::need_bytes:
@@ -97,7 +103,12 @@ bool StreamEndpoint::deliver() {
         if (!take_memory()) return false;
         break;
       case Reader::Step::message:
+        if (message.header.kind == Kind::reply) moved_.answered(message.header.request_id);
+        moved_.requested(message.header.request_id, reader_.reply_pieces());
         events_->on_message(message);
+        break;
+      case Reader::Step::elsewhere:
+        find_data(message);
         break;
       case Reader::Step::failed:
         // The peer is told why; it may be an honest one of another version.
@@ -105,6 +116,36 @@ bool StreamEndpoint::deliver() {
         return false;
     }
   }
+}
+
+void StreamEndpoint::find_data(Incoming& message) {
+  const uint64_t id = message.header.request_id;
+  if (message.header.kind == Kind::request) {
+    moved_.requested(id, reader_.reply_pieces());
+    moved_.pull(*one_sided(), message, reader_.data_pieces(), reader_.checksum_table());
+    deliver_pulled();
+    if (!moved_.may_pull()) update_receiving();
+    return;
+  }
+  message.damaged = !message.header.unchecked && !MovedPayload::matches(message.data, reader_.checksum_table());
+  if (message.damaged) message.data.clear();
+  moved_.answered(id);
+  events_->on_message(message);
+}
+
+void StreamEndpoint::on_pulled() {
+  // Inside a receive they are delivered by it.
+  if (!in_receive_) on_receivable();
+}
+
+// Also while the next message waits for memory: those that are complete may be what it waits for.
+void StreamEndpoint::deliver_pulled() {
+  const bool was_full = !moved_.may_pull();
+  while (state_ == State::open && !paused_ && moved_.has_pulled()) {
+    Incoming message = moved_.take_pulled();
+    events_->on_message(message);
+  }
+  if (was_full && moved_.may_pull()) update_receiving();
 }
 
 void StreamEndpoint::say_goodbye(const Close& why) {
@@ -118,6 +159,15 @@ void StreamEndpoint::say_goodbye(const Close& why) {
 
 bool StreamEndpoint::take_memory() {
   const size_t size = reader_.memory_wanted();
+  if (reader_.header().elsewhere && reader_.header().kind == Kind::reply) {
+    mem::BufChain named = moved_.named_for(reader_.header());
+    if (named.empty()) {
+      say_goodbye({CloseReason::bad_sequence, "a reply's data went where no memory was named for it"});
+      return false;
+    }
+    reader_.give_memory(std::move(named));
+    return true;
+  }
   if (mem::BufChain given = events_->memory_for(reader_.header()); !given.empty()) {
     reader_.give_memory(std::move(given));
     return true;
@@ -188,15 +238,24 @@ void StreamEndpoint::resume() {
 
 void StreamEndpoint::update_receiving() {
   if (state_ == State::ended) return;
-  stream_->set_receiving(state_ == State::closing || (!paused_ && memory_wait_ == nullptr));
+  stream_->set_receiving(state_ == State::closing || may_receive());
 }
 
 // --- Sending ---
 
-void StreamEndpoint::send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) {
+void StreamEndpoint::send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data,
+                          mem::BufChain&& reply_memory) {
   if (state_ != State::open || send_failed_) return;
   if (output_.empty()) last_sent_ = context_.loop.now();
-  output_.add(header, metadata, std::move(data));
+  std::span<const std::byte> memory_block;
+  if (OneSided* side = one_sided()) {
+    if (side->role() == Role::server) {
+      if (header.kind == Kind::reply) moved_.push(*side, header, data);
+    } else if (header.kind == Kind::request) {
+      memory_block = moved_.name(*side, header, data, std::move(reply_memory));
+    }
+  }
+  output_.add(header, metadata, memory_block, std::move(data));
   // Inside a receive the flush comes at its end.
   if (!in_receive_ && !blocked_) stream_->want_flush();
 }
@@ -267,6 +326,8 @@ void StreamEndpoint::end_now() {
   state_ = State::ended;
   context_.loop.disarm(linger_);
   output_.clear();
+  if (OneSided* side = one_sided()) moved_.keep_named(*side);
+  moved_.forget();
   stream_.reset();
   closed_.post();
 }
@@ -275,7 +336,7 @@ void StreamEndpoint::tell_closed() { events_->on_closed(close_); }
 
 EndpointStatus StreamEndpoint::status() const {
   // While we don't read, the peer's silence is our doing.
-  const bool reading = !paused_ && memory_wait_ == nullptr;
+  const bool reading = may_receive();
   return {.last_received = reading ? last_received_ : context_.loop.now(),
           .receiving_since = reading ? reader_.message_began() : Time::never(),
           .send_blocked_since = output_.empty() ? Time::never() : last_sent_};

@@ -14,13 +14,14 @@
 #include "reactor/timer.h"
 #include "srpc/posted.h"
 #include "srpc/stream/byte_stream.h"
+#include "srpc/stream/moved_payload.h"
 #include "srpc/stream/output.h"
 #include "srpc/stream/reader.h"
 #include "srpc/transport.h"
 
 namespace cairn::srpc::stream {
 
-class StreamEndpoint final : public Endpoint, private StreamEvents {
+class StreamEndpoint final : public Endpoint, private StreamEvents, private MovedPayload::Owner {
  public:
   struct Context {
     Loop& loop;
@@ -35,8 +36,10 @@ class StreamEndpoint final : public Endpoint, private StreamEvents {
   ~StreamEndpoint() override;
 
   void start(EndpointEvents& events) override;
-  void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) override;
-  size_t queued_bytes() const override { return output_.queued_bytes(); }
+  using Endpoint::send;
+  void send(Header header, std::span<const std::byte> metadata, mem::BufChain&& data,
+            mem::BufChain&& reply_memory) override;
+  size_t queued_bytes() const override { return output_.queued_bytes() + moved_.pushing_bytes(); }
   void tell_when_sent() override { tell_sent_ = true; }
   void limit_data(size_t max_bytes) override { reader_.limit_data(max_bytes); }
   void limit_version(uint8_t highest) override { reader_.limit_version(highest); }
@@ -45,7 +48,7 @@ class StreamEndpoint final : public Endpoint, private StreamEvents {
   void close(Close close) override;
   bool is_open() const override { return state_ == State::open; }
   EndpointStatus status() const override;
-  Caps caps() const override { return {.name = transport_}; }
+  Caps caps() const override { return {.name = transport_, .one_sided = one_sided() != nullptr}; }
   const std::string& peer() const override { return peer_; }
   std::unique_ptr<DetachedEndpoint> detach() override;
 
@@ -60,9 +63,14 @@ class StreamEndpoint final : public Endpoint, private StreamEvents {
   void on_receivable() override;
   void on_sendable() override;
   void on_flush() override { flush(); }
+  void on_pulled() override;
 
+  OneSided* one_sided() const { return stream_ == nullptr ? nullptr : stream_->one_sided(); }
   // Delivers what is complete. False when it can't go on receiving.
   bool deliver();
+  void deliver_pulled();
+  // The message's data isn't in the stream.
+  void find_data(Incoming& message);
   bool take_memory();
   static Task<void> wait_for_memory(std::shared_ptr<MemoryWait> wait, mem::Pool* pool, size_t size,
                                     mem::Purpose purpose);
@@ -74,6 +82,7 @@ class StreamEndpoint final : public Endpoint, private StreamEvents {
   void flush();
   void sent_all();
   void update_receiving();
+  bool may_receive() const { return !paused_ && memory_wait_ == nullptr && moved_.may_pull(); }
   void say_goodbye(const Close& why);
   void fail(Close close);
   static void on_linger(void* self) { static_cast<StreamEndpoint*>(self)->end_now(); }
@@ -91,6 +100,7 @@ class StreamEndpoint final : public Endpoint, private StreamEvents {
   Close close_;
   Reader reader_;
   Output output_;
+  MovedPayload moved_;
 
   bool paused_ = false;
   bool in_receive_ = false;

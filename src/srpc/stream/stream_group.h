@@ -45,6 +45,8 @@ class StreamGroup : public PollGroup, private Poller {
 
  protected:
   std::unique_ptr<Endpoint> make_endpoint(std::unique_ptr<GroupedStream> stream);
+  // Of the group; closed by close().
+  Scope& scope() { return scope_; }
 
  private:
   friend class GroupedStream;
