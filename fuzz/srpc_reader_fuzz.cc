@@ -10,6 +10,7 @@
 #include "base/metrics.h"
 #include "base/rng.h"
 #include "mem/pool.h"
+#include "srpc/stream/moved_payload.h"
 #include "srpc/stream/reader.h"
 #include "srpc/testing/manual_loop.h"
 #include "srpc/wire.h"
@@ -38,6 +39,10 @@ std::string read_all(World& world, std::span<const std::byte> input, uint64_t se
   SeededRng rng(seed);
   stream::Reader reader(world.pool->copied());
   reader.limit_data(kLimit);
+  // As on each side of a connection whose server moves payload, and where it doesn't.
+  if (const size_t side = input.size() % 3; side != 0) {
+    reader.allow_elsewhere(side == 1 ? Kind::request : Kind::reply);
+  }
   std::string story;
   for (;;) {
     Incoming message;
@@ -45,10 +50,21 @@ std::string read_all(World& world, std::span<const std::byte> input, uint64_t se
       case stream::Reader::Step::message: {
         uint32_t crc = crc32c(message.metadata);
         message.data.for_each([&](std::span<const std::byte> piece) { crc = crc32c(piece, crc); });
-        ASSERT(message.metadata.size() == message.header.metadata_bytes);
+        ASSERT(message.metadata.size() <= kMaxMetadata && message.metadata.size() <= message.header.metadata_bytes);
+        ASSERT(reader.data_pieces().empty());
         ASSERT(message.damaged ? message.data.empty() : message.data.size() == message.header.data_bytes);
         story += std::to_string(message.header.request_id) + " " + std::to_string(crc) +
                  (message.damaged ? " damaged" : "") + "\n";
+        break;
+      }
+      case stream::Reader::Step::elsewhere: {
+        ASSERT(message.metadata.size() <= kMaxMetadata && message.data.size() == message.header.data_bytes);
+        uint64_t named = 0;
+        for (const auto& piece : reader.data_pieces()) named += piece.bytes;
+        ASSERT(message.header.kind == Kind::reply ? reader.data_pieces().empty() : named == message.data.size());
+        story += std::to_string(message.header.request_id) + " " + std::to_string(crc32c(message.metadata)) + " " +
+                 std::to_string(reader.data_pieces().size()) + " " + std::to_string(reader.reply_pieces().size()) +
+                 (stream::MovedPayload::matches(message.data, reader.checksum_table()) ? " whole\n" : "\n");
         break;
       }
       case stream::Reader::Step::need_memory: {

@@ -47,6 +47,7 @@ class World {
   Simulator sim_;
   SeededRng rng_;
   SeededRng keys_rng_;
+  SeededRng moves_rng_;
   SrpcPlan plan_;
   Check check_;
   Coverage coverage_;
@@ -68,7 +69,8 @@ World::World(const RunInput& input)
     : sim_(input.seed),
       rng_(sim_.make_rng("srpc workload")),
       keys_rng_(sim_.make_rng("srpc keys")),
-      plan_(SrpcPlan::draw(rng_, keys_rng_)),
+      moves_rng_(sim_.make_rng("srpc moves")),
+      plan_(SrpcPlan::draw(rng_, keys_rng_, moves_rng_)),
       main_(sim_),
       net_(sim_),
       scope_(main_) {
@@ -78,6 +80,7 @@ World::World(const RunInput& input)
     faults.buffer_bytes = 1 + rng_.below(8000);
     faults.piece_bytes = 1 + rng_.below(faults.buffer_bytes);
   }
+  faults.one_sided = plan_.one_sided;
   if (plan_.losses) faults.loss_ppm = static_cast<uint32_t>(rng_.below(3000));
   net_.set_faults(faults);
   std::optional<srpc::KeyRing> keys;
@@ -141,6 +144,11 @@ Task<void> World::one_call(World* world, SimClient* client, srpc::Channel* chann
   // Waiting for memory is the caller's own affair.
   auto data = co_await payload_of(&client->pool(), number, bytes);
   ASSERT(data.has_value());
+  mem::BufChain reply_memory;
+  if (world->plan_.one_sided && body.bytes > 0) {
+    // Without waiting: the call has memory already.
+    if (auto memory = client->pool().try_alloc(body.bytes)) reply_memory = *std::move(memory);
+  }
   CancelSource source;
   {
     Scope cancelling(loop);
@@ -148,7 +156,7 @@ Task<void> World::one_call(World* world, SimClient* client, srpc::Channel* chann
       cancelling.spawn(&World::cancel_later, &loop, cancel_after, &source, cancelling.token());
     }
     const Time began = loop.now();
-    const srpc::CallOptions options{.deadline = deadline, .cancel = source};
+    const srpc::CallOptions options{.deadline = deadline, .cancel = source, .reply_memory = std::move(reply_memory)};
     const auto repeated = number % 4 == 0 ? Repeated::may_be : Repeated::no;
     srpc::Message<WorkBody> request{.meta = body, .data = *std::move(data)};
     auto reply = repeated == Repeated::no ? co_await channel->call<Work>(std::move(request), options)
@@ -397,6 +405,8 @@ RunOutcome World::run() {
   }
   sim_.run(main_, +[](Scope* scope) -> Task<void> { co_await scope->close(); }, &scope_);
   sim_.run_for(seconds(1));
+  coverage_.hit("srpc.pulled", net_.pulls());
+  coverage_.hit("srpc.pushed", net_.pushes());
   for (const uint64_t number : notices_) {
     const uint32_t executions = ledger_.executions(number);
     check_.that(executions <= 1, "notice {} was executed {} times", number, executions);

@@ -51,7 +51,7 @@ bool is_payload_of(const mem::BufChain& data, uint64_t number) {
   return right;
 }
 
-SrpcPlan SrpcPlan::draw(Rng& rng, Rng& keys) {
+SrpcPlan SrpcPlan::draw(Rng& rng, Rng& keys, Rng& moves) {
   SrpcPlan plan;
   plan.small_server_memory = rng.chance(1, 3);
   plan.small_buffers = rng.chance(1, 3);
@@ -65,6 +65,7 @@ SrpcPlan SrpcPlan::draw(Rng& rng, Rng& keys) {
   plan.busy_callers = rng.chance(1, 16);
   plan.keys = keys.chance(1, 3);
   plan.key_changes = plan.keys && keys.chance(2, 3);
+  plan.one_sided = moves.chance(1, 2);
   return plan;
 }
 
@@ -85,6 +86,7 @@ std::string SrpcPlan::to_string() const {
   add(busy_callers, "busy_callers");
   add(keys, "keys");
   add(key_changes, "key_changes");
+  add(one_sided, "one_sided");
   return text.empty() ? "no faults" : text;
 }
 

@@ -61,11 +61,12 @@ struct SrpcPlan {
   bool busy_callers = false;  // without pauses
   bool keys = false;          // of the cluster; somebody without them tries, too
   bool key_changes = false;
+  bool one_sided = false;  // servers move payload
 
   // Nothing else may end a connection.
   bool ends_connections() const { return losses || cuts || kills || power_losses || drains; }
-  // `keys`: drawn apart, so that what else a seed means stayed the same when they came.
-  static SrpcPlan draw(Rng& rng, Rng& keys);
+  // `keys`, `moves`: drawn apart, so that what else a seed means stayed the same when they came.
+  static SrpcPlan draw(Rng& rng, Rng& keys, Rng& moves);
   std::string to_string() const;
 };
 

@@ -32,11 +32,11 @@ class NetConnector final : public srpc::Connector {
 
 namespace {
 
-std::unique_ptr<srpc::Endpoint> make_endpoint(std::shared_ptr<NetWire> wire, int side, SimLoop& loop, mem::Pool& pool,
-                                              Scope& scope) {
+std::unique_ptr<srpc::Endpoint> make_endpoint(const std::shared_ptr<NetWire>& wire, int side, SimLoop& loop,
+                                              mem::Pool& pool, Scope& scope) {
   return std::make_unique<srpc::stream::StreamEndpoint>(
       srpc::stream::StreamEndpoint::Context{.loop = loop, .pool = pool, .scope = scope},
-      std::make_unique<NetStream>(std::move(wire), side, loop));
+      std::make_unique<NetStream>(wire, side, loop, wire->one_sided() ? &pool : nullptr));
 }
 
 }  // namespace
@@ -55,14 +55,14 @@ Task<Result<std::unique_ptr<srpc::Endpoint>>> NetConnector::connect(CancelToken 
   net_.simulator_.trace().event("net.connect", number, from_, to_);
   // The server's side begins on its own loop. Until then the wire has one end; closing it early is no harm.
   net_.places_[to_].loop->post(&arrive, new Arrival{&net_, to_, wire});
-  co_return make_endpoint(std::move(wire), 0, *place.loop, *place.pool, *place.scope);
+  co_return make_endpoint(wire, 0, *place.loop, *place.pool, *place.scope);
 }
 
 void NetConnector::arrive(void* argument) {
   const std::unique_ptr<Arrival> arrival(static_cast<Arrival*>(argument));
   const Net::Place& place = arrival->net->places_[arrival->node];
   if (place.server == nullptr) return arrival->wire->lose();
-  place.server->accept(make_endpoint(std::move(arrival->wire), 1, *place.loop, *place.pool, *place.scope));
+  place.server->accept(make_endpoint(arrival->wire, 1, *place.loop, *place.pool, *place.scope));
 }
 
 Net::~Net() { ASSERT(wires_.empty()); }

@@ -36,6 +36,7 @@ struct NetFaults {
   size_t buffer_bytes = 64 * 1024;  // of one direction: under way and not received
   size_t piece_bytes = 16 * 1024;   // the largest piece that is sent or received at a time
   uint32_t loss_ppm = 0;            // for each piece: the connection is lost with it
+  bool one_sided = false;  // not a fault: the servers of connections made from now on move payload (net_moves.h)
 };
 
 class NetWire;
@@ -70,6 +71,9 @@ class Net {
   // Breaks one of all, if there is one.
   void break_any();
   size_t connections() const { return wires_.size(); }
+  // Payload that servers have moved.
+  uint64_t pulls() const { return pulls_; }
+  uint64_t pushes() const { return pushes_; }
 
  private:
   friend class NetConnector;
@@ -89,6 +93,8 @@ class Net {
   std::set<std::pair<Node, Node>> cuts_;
   std::map<uint64_t, std::weak_ptr<NetWire>> wires_;  // by number: walked in that order
   uint64_t next_wire_ = 1;
+  uint64_t pulls_ = 0;
+  uint64_t pushes_ = 0;
 };
 
 }  // namespace cairn::sim

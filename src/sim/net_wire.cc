@@ -19,7 +19,8 @@ size_t total(std::span<const iovec> vectors) {
 
 }  // namespace
 
-NetWire::NetWire(Net& net, uint64_t number, Net::Node a, Net::Node b) : net_(net), number_(number), nodes_{a, b} {}
+NetWire::NetWire(Net& net, uint64_t number, Net::Node a, Net::Node b)
+    : net_(net), number_(number), nodes_{a, b}, one_sided_(net.faults_.one_sided) {}
 
 NetWire::~NetWire() { net_.wires_.erase(number_); }
 
@@ -29,11 +30,14 @@ bool NetWire::passes() const { return !silent_ && !net_.is_cut(nodes_[0], nodes_
 
 Time NetWire::arrival(Direction& direction) {
   if (!passes()) return Time::never();
+  direction.last_arrival = std::max(direction.last_arrival, now() + random_delay());
+  return direction.last_arrival;
+}
+
+Duration NetWire::random_delay() {
   const NetFaults& faults = net_.faults_;
   const auto spread = static_cast<uint64_t>((faults.delay_max - faults.delay_min).ns);
-  const Duration delay = faults.delay_min + nanoseconds(static_cast<int64_t>(net_.simulator_.rng().below(spread + 1)));
-  direction.last_arrival = std::max(direction.last_arrival, now() + delay);
-  return direction.last_arrival;
+  return faults.delay_min + nanoseconds(static_cast<int64_t>(net_.simulator_.rng().below(spread + 1)));
 }
 
 size_t NetWire::send(int side, std::span<iovec> vectors) {
@@ -159,7 +163,7 @@ void NetWire::cut_changed() {
   }
 }
 
-NetStream::NetStream(std::shared_ptr<NetWire> wire, int side, SimLoop& loop)
+NetStream::NetStream(std::shared_ptr<NetWire> wire, int side, SimLoop& loop, mem::Pool* pool)
     : wire_(std::move(wire)),
       side_(side),
       loop_(loop),
@@ -168,11 +172,13 @@ NetStream::NetStream(std::shared_ptr<NetWire> wire, int side, SimLoop& loop)
       sendable_(&on_room, this),
       flush_(loop, &on_flush, this) {
   wire_->attach(side_, this);
+  if (pool != nullptr) moves_.emplace(*wire_, side_, loop_, *pool);
 }
 
 NetStream::~NetStream() {
   loop_.disarm(arrival_);
   loop_.disarm(sendable_);
+  moves_.reset();
   wire_->detach(side_);
 }
 

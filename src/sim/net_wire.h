@@ -6,11 +6,14 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "reactor/timer.h"
 #include "sim/net.h"
+#include "sim/net_moves.h"
 #include "srpc/posted.h"
 #include "srpc/stream/byte_stream.h"
 
@@ -36,7 +39,17 @@ class NetWire {
   void go_silent() { silent_ = true; }
   // A cut between the ends began or ended.
   void cut_changed();
+  // The server moves payload.
+  bool one_sided() const { return one_sided_; }
   bool broken() const { return broken_; }
+  bool passes() const;
+  Duration random_delay();
+  void count_move(bool pull) { ++(pull ? net_.pulls_ : net_.pushes_); }
+  // What of a side the other may reach; none once it is gone.
+  void show_memory(int side, std::span<std::byte> memory) { memory_[static_cast<size_t>(side)] = memory; }
+  std::span<std::byte> shown_memory(int side) const {
+    return gone_[static_cast<size_t>(side)] ? std::span<std::byte>() : memory_[static_cast<size_t>(side)];
+  }
   bool between(Net::Node a, Net::Node b) const {
     return (a == nodes_[0] && b == nodes_[1]) || (b == nodes_[0] && a == nodes_[1]);
   }
@@ -70,21 +83,23 @@ class NetWire {
   Time now() const;
   // When what is sent now arrives, behind everything before it.
   Time arrival(Direction& direction);
-  bool passes() const;
 
   Net& net_;
   uint64_t number_;
   std::array<Net::Node, 2> nodes_;
   std::array<NetStream*, 2> ends_{};  // null: not there yet, or gone
   std::array<bool, 2> gone_{};
+  std::array<std::span<std::byte>, 2> memory_{};
   std::array<Direction, 2> directions_;
+  const bool one_sided_;
   bool broken_ = false;
   bool silent_ = false;
 };
 
 class NetStream final : public srpc::stream::ByteStream {
  public:
-  NetStream(std::shared_ptr<NetWire> wire, int side, SimLoop& loop);
+  // `pool`: of this end, if the server moves payload.
+  NetStream(std::shared_ptr<NetWire> wire, int side, SimLoop& loop, mem::Pool* pool);
   ~NetStream() override;
 
   void start(srpc::stream::StreamEvents& events) override;
@@ -94,6 +109,7 @@ class NetStream final : public srpc::stream::ByteStream {
   void want_flush() override { flush_.post(); }
   void shutdown_send() override { wire_->end(side_); }
   const std::string& peer() const override { return peer_; }
+  srpc::stream::OneSided* one_sided() override { return moves_ ? &*moves_ : nullptr; }
 
   // Something is under way to this end, or has changed.
   void look();
@@ -113,6 +129,7 @@ class NetStream final : public srpc::stream::ByteStream {
   Timer arrival_;
   Timer sendable_;
   srpc::Posted flush_;
+  std::optional<NetMoves> moves_;
 };
 
 }  // namespace cairn::sim

@@ -23,13 +23,12 @@
 #include "srpc/testing/host.h"
 #include "srpc/testing/methods.h"
 #include "srpc/testing/raw_peer.h"
+#include "srpc/testing/shm_server.h"
 
 namespace cairn::srpc::shm {
 namespace {
 
 using namespace srpc::testing;
-
-iovec vector_of(std::span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
 
 Fd memfd(size_t bytes, int seals) {
   Fd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -176,92 +175,6 @@ TEST_F(ByteRingTest, NeverSleepsForEver) {
   other.join();
 }
 
-// A server, and clients of all kinds.
-class ShmServer : public ::testing::Test {
- protected:
-  void start(Mode mode = Mode::automatic, ServerOptions options = {}) {
-    host = std::make_unique<Host>(0, mode);
-    server = std::make_unique<Server>(*host->reactor, host->registry, host->pool, options);
-    methods = std::make_unique<Methods>(*server);
-    tcp_listener = std::move(*tcp::TcpListener::open(*host->tcp, *server, Address::loopback(0)));
-    address = Address::loopback(tcp_listener->port());
-    auto opened = ShmListener::open(*host->shm, *server, address);
-    ASSERT_TRUE(opened) << opened.error().to_string();
-    listener = std::move(*opened);
-    host->start_thread();
-  }
-  void TearDown() override {
-    if (!host) return;
-    host->run(&stop, this);
-    host->call([this] {
-      listener.reset();
-      tcp_listener.reset();
-      server.reset();
-      return 0;
-    });
-    host.reset();  // asserts that all memory is back
-  }
-  static Task<void> stop(ShmServer* self) {
-    co_await self->listener->close();
-    co_await self->tcp_listener->close();
-    co_await self->server->drain(self->host->reactor->now() + milliseconds(100));
-  }
-  template <typename Condition>
-  bool eventually(Condition condition) {
-    for (int i = 0; i < 10'000; ++i) {
-      if (host->call(condition)) return true;
-      ::usleep(1000);
-    }
-    return false;
-  }
-  bool all_gone() {
-    return eventually([&] { return server->connections() == 0 && server->calls_running() == 0; });
-  }
-  uint64_t closed_for(std::string_view reason) {
-    return host->call([&] {
-      const std::string text = Registry::expose({{&host->registry, ""}});
-      const std::string name = "srpc_server_connections_closed_total{reason=\"" + std::string(reason) + "\"} ";
-      const size_t at = text.find(name);
-      return at == std::string::npos ? uint64_t{0} : std::stoull(text.substr(at + name.size()));
-    });
-  }
-
-  // A client that speaks by hand.
-  struct Raw {
-    Fd socket;
-    Segment segment;
-    std::unique_ptr<RingProducer> out;
-    void write(const Bytes& bytes) {
-      const iovec vector = vector_of(bytes);
-      out->write({&vector, 1}, *out->room());
-      if (out->must_ring()) (void)::send(socket.get(), "!", 1, MSG_NOSIGNAL);
-    }
-  };
-  Raw connect_raw() {
-    Host client(7, Mode::economy, size_t{4} << 20);
-    Raw raw;
-    client.run(
-        +[](Host* host, Address to, Raw* into) -> Task<void> {
-          auto socket = connect_to(meeting_name(to));
-          EXPECT_TRUE(socket);
-          auto met = co_await introduce(*host->reactor, *std::move(socket), {}, 65536, {});
-          EXPECT_TRUE(met);
-          into->socket = std::move(met->socket);
-          into->segment = std::move(met->segment);
-        },
-        &client, address, &raw);
-    raw.out = std::make_unique<RingProducer>(raw.segment.control(0), raw.segment.bytes(0));
-    return raw;
-  }
-
-  std::unique_ptr<Host> host;
-  std::unique_ptr<Server> server;
-  std::unique_ptr<Methods> methods;
-  std::unique_ptr<tcp::TcpListener> tcp_listener;
-  std::unique_ptr<ShmListener> listener;
-  Address address;
-};
-
 Task<void> echo(Channel* channel, int calls, Errc* outcome) {
   for (int i = 0; i < calls; ++i) {
     auto reply = co_await channel->call<Echo>({.meta = {static_cast<uint64_t>(i), 0}});
@@ -337,7 +250,7 @@ TEST_F(ShmServer, SurvivesStrangersAtTheDoor) {
   Fd write_end(pipe_ends[1]);
   {
     const Fd many = knock();
-    const int sent[] = {write_end.get(), write_end.get()};
+    const int sent[] = {write_end.get(), write_end.get(), write_end.get()};
     char hello[] = "srpcshm1";
     iovec vector{hello, 8};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof sent)] = {};
