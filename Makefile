@@ -11,7 +11,7 @@ SECONDS ?= 60
 DESTDIR ?=
 PREFIX ?= /usr/local
 
-.PHONY: help setup setup-build setup-bench configure build run test unit asan tsan check format bench sim crash fuzz install install-srpc clean
+.PHONY: help setup setup-build setup-bench configure build run test unit asan tsan check format bench sim crash fuzz soak install install-srpc clean
 
 help:
 	@echo "Targets:"
@@ -80,6 +80,12 @@ crash: setup configure
 ## make fuzz SECONDS=n      run every fuzz target for n seconds
 fuzz: setup
 	@scripts/fuzz --seconds $(SECONDS)
+
+## make soak SECONDS=n      64 clients that come, call and are killed, for n seconds (3600); then the server must hold no more
+soak: SECONDS := 3600
+soak: setup configure
+	@cmake --build $(BUILD) --target srpc_soak
+	@CAIRN_BIN=$(BUILD) tests/soak/soak.py --seconds $(SECONDS)
 
 ## make install DESTDIR=d   install the programs below d/usr/local (PREFIX= for elsewhere)
 install: setup-build configure
