@@ -95,9 +95,9 @@ install: setup-build configure
 
 ## make install-srpc DESTDIR=d  install SRPC alone, as a CMake package with its programs, below d/usr/local (PREFIX=)
 install-srpc: setup-build configure
-	@cmake --build $(BUILD) --target cairn_srpc srpc-ping srpc-perf
+	@cmake --build $(BUILD) --target cairn_srpc srpc-ping srpc-perf srpc-doctor
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --component srpc --prefix "$(PREFIX)" >/dev/null
-	@echo "installed SRPC into $(DESTDIR)$(PREFIX): find_package(srpc), srpc-ping, srpc-perf"
+	@echo "installed SRPC into $(DESTDIR)$(PREFIX): find_package(srpc), srpc-ping, srpc-perf, srpc-doctor"
 
 ## make clean               remove what was built (not ./run, which holds data)
 clean:
