@@ -11,7 +11,7 @@ SECONDS ?= 60
 DESTDIR ?=
 PREFIX ?= /usr/local
 
-.PHONY: help setup setup-build setup-bench configure build run test unit asan tsan check format bench sim crash fuzz install install-srpc clean
+.PHONY: help setup setup-build setup-bench configure build run test unit asan tsan check format bench sim crash fuzz soak install install-srpc clean
 
 help:
 	@echo "Targets:"
@@ -81,6 +81,12 @@ crash: setup configure
 fuzz: setup
 	@scripts/fuzz --seconds $(SECONDS)
 
+## make soak SECONDS=n      64 clients that come, call and are killed, for n seconds (3600); then the server must hold no more
+soak: SECONDS := 3600
+soak: setup configure
+	@cmake --build $(BUILD) --target srpc_soak
+	@CAIRN_BIN=$(BUILD) tests/soak/soak.py --seconds $(SECONDS)
+
 ## make install DESTDIR=d   install the programs below d/usr/local (PREFIX= for elsewhere)
 install: setup-build configure
 	@cmake --build $(BUILD) --target cairnd cairn
@@ -89,9 +95,9 @@ install: setup-build configure
 
 ## make install-srpc DESTDIR=d  install SRPC alone, as a CMake package with its programs, below d/usr/local (PREFIX=)
 install-srpc: setup-build configure
-	@cmake --build $(BUILD) --target cairn_srpc srpc-ping srpc-perf
+	@cmake --build $(BUILD) --target cairn_srpc srpc-ping srpc-perf srpc-doctor
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --component srpc --prefix "$(PREFIX)" >/dev/null
-	@echo "installed SRPC into $(DESTDIR)$(PREFIX): find_package(srpc), srpc-ping, srpc-perf"
+	@echo "installed SRPC into $(DESTDIR)$(PREFIX): find_package(srpc), srpc-ping, srpc-perf, srpc-doctor"
 
 ## make clean               remove what was built (not ./run, which holds data)
 clean:

@@ -1,6 +1,6 @@
 # Every library comes from Debian 12 (scripts/setup.sh). Imported as targets `dep_NAME`, system headers.
 find_package(PkgConfig REQUIRED)
-foreach(pair uring:liburing isal:libisal rocksdb:rocksdb)
+foreach(pair uring:liburing isal:libisal rocksdb:rocksdb ibverbs:libibverbs)
   string(REPLACE ":" ";" pair "${pair}")
   list(GET pair 0 name)
   list(GET pair 1 package)

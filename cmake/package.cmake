@@ -65,7 +65,7 @@ write_basic_package_version_file("${made}/srpc-config-version.cmake" COMPATIBILI
 install(FILES "${made}/srpc-config.cmake" "${made}/srpc-config-version.cmake" DESTINATION "${srpc_package_folder}"
   COMPONENT srpc)
 
-install(TARGETS srpc-ping srpc-perf RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT srpc)
-install(FILES man/srpc-ping.1 man/srpc-perf.1 DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT srpc)
+install(TARGETS srpc-ping srpc-perf srpc-doctor RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT srpc)
+install(FILES man/srpc-ping.1 man/srpc-perf.1 man/srpc-doctor.1 DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" COMPONENT srpc)
 install(FILES docs/srpc.md DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/srpc" COMPONENT srpc)
 install(DIRECTORY examples/srpc/ DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/srpc/examples" COMPONENT srpc)

@@ -9,9 +9,9 @@ set -eu
 
 BUILD_PACKAGES="clang-19 lld-19 llvm-19 libclang-rt-19-dev cmake ninja-build ccache pkg-config
   liburing-dev libisal-dev librocksdb-dev libssl-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libpugixml-dev
-  libcli11-dev libtomlplusplus-dev libboost-dev libcurl4-openssl-dev libprotobuf-dev protobuf-compiler python3"
+  libcli11-dev libtomlplusplus-dev libboost-dev libcurl4-openssl-dev libprotobuf-dev protobuf-compiler libibverbs-dev python3"
 TEST_PACKAGES="libgtest-dev libgmock-dev clang-tidy-19 clang-format-19 git
-  awscli s3cmd rclone python3-boto3 curl fio groff-base"
+  awscli s3cmd rclone python3-boto3 curl fio groff-base strace"
 NODE_PACKAGES="nodejs npm"
 # nginx starts a server on port 80, and all of them are large: only for those who ask for them.
 BENCH_PACKAGES="nginx-light ucx-utils libgrpc++-dev libcapnp-dev capnproto"

@@ -1,10 +1,12 @@
 #include "reactor/reactor.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "reactor/ring.h"
 #include "reactor/wake_cost.h"
@@ -23,6 +25,10 @@ struct PostedFunction final : RemoteWork {
   Reactor& reactor;
   std::move_only_function<void()> function;
 };
+
+Counter& wake_ups(Registry& registry, std::string_view by) {
+  return registry.counter("reactor_wakeups_total", "Ends of a sleep, by what ended it", fmt::format("by=\"{}\"", by));
+}
 
 int64_t involuntary_switches() {
   rusage usage{};
@@ -59,6 +65,15 @@ Reactor::Metrics::Metrics(Registry& registry)
       spin_ns(registry.counter("reactor_spin_nanoseconds_total", "Time spent polling in vain")),
       sleep_ns(registry.counter("reactor_sleep_nanoseconds_total", "Time asleep")),
       sleeps(registry.counter("reactor_sleeps_total", "How often the reactor went to sleep and was woken")),
+      performance_ns(registry.counter("reactor_performance_nanoseconds_total",
+                                      "Time in which idle moments were polled through, work included")),
+      economy_ns(registry.counter("reactor_economy_nanoseconds_total",
+                                  "Time in which idle moments were slept through, work included")),
+      mode_switches(registry.counter("reactor_mode_switches_total", "Switches between performance and economy")),
+      woken_by_io(wake_ups(registry, "io")),
+      woken_by_thread(wake_ups(registry, "thread")),
+      woken_by_timer(wake_ups(registry, "timer")),
+      woken_by_nothing(wake_ups(registry, "nothing")),
       preemptions(registry.counter("reactor_preemptions_total", "Involuntary context switches seen while polling")),
       hops(registry.counter("reactor_cross_thread_hops_total", "Pieces of work handed over by other threads")),
       spin_budget_us(registry.gauge("reactor_spin_budget_microseconds",
@@ -83,6 +98,7 @@ Reactor::Reactor(const Options& options, std::unique_ptr<Ring> ring, Fd event)
       remote_(std::move(event)),
       wake_ups_(std::make_unique<WakeUps>(*ring_, remote_.event_fd())),
       spin_(options.mode, options.wake_cost),
+      polls_(spin_.polls()),
       last_event_(now_) {}
 
 Reactor::~Reactor() {
@@ -152,6 +168,7 @@ void Reactor::round() {
   const Time before = now_;
   now_ = clock_.now();
   (was_busy_ ? metrics_.work_ns : metrics_.spin_ns).add(static_cast<uint64_t>((now_ - before).ns));
+  count_mode_time(now_ - before);
   metrics_.rounds.add();
   turns_left_ = kTurns;
 
@@ -166,6 +183,7 @@ void Reactor::round() {
   was_busy_ = work > 0;
   if (was_busy_) {
     spin_.idle_ended(now_ - last_event_, slept_);
+    look_for_mode_switch();
     last_event_ = now_;
     slept_ = false;
     return;
@@ -221,16 +239,47 @@ bool Reactor::may_sleep() {
 }
 
 void Reactor::sleep_until_event() {
+  const Time awake_since = now_;
   const Time asleep = clock_.now();
   metrics_.spin_ns.add(static_cast<uint64_t>((asleep - now_).ns));
   ring_->wait(std::min(kSafetyNet, timers().next() - asleep));
   remote_.end_sleep();
   for (Poller* poller : pollers_) poller->disarm();
   now_ = clock_.now();
+  count_mode_time(now_ - awake_since);
+  count_wake_up();
   slept_ = true;
   metrics_.sleep_ns.add(static_cast<uint64_t>((now_ - asleep).ns));
   metrics_.sleeps.add();
   metrics_.spin_budget_us.set(spin_.budget() == Duration{INT64_MAX} ? -1 : spin_.budget().us());
+}
+
+void Reactor::count_wake_up() {
+  // Work of another thread rings an eventfd, so it comes as a completion, too.
+  if (!remote_.empty()) {
+    metrics_.woken_by_thread.add();
+  } else if (ring_->has_completions()) {
+    metrics_.woken_by_io.add();
+  } else if (timers().next() <= now_) {
+    metrics_.woken_by_timer.add();
+  } else {
+    metrics_.woken_by_nothing.add();
+  }
+}
+
+void Reactor::count_mode_time(Duration time) {
+  (polls_ ? metrics_.performance_ns : metrics_.economy_ns).add(static_cast<uint64_t>(time.ns));
+}
+
+void Reactor::set_mode(Mode mode) {
+  spin_.set_mode(mode);
+  look_for_mode_switch();
+}
+
+void Reactor::look_for_mode_switch() {
+  if (spin_.polls() == polls_) return;
+  polls_ = spin_.polls();
+  metrics_.mode_switches.add();
 }
 
 void Reactor::look_for_preemption() {
@@ -242,6 +291,7 @@ void Reactor::look_for_preemption() {
   metrics_.preemptions.add(static_cast<uint64_t>(switches - involuntary_switches_));
   involuntary_switches_ = switches;
   spin_.preempted();
+  look_for_mode_switch();
 }
 
 }  // namespace cairn

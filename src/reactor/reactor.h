@@ -82,7 +82,8 @@ class Reactor final : public Loop {
   auto run_task(Function function, Arguments... arguments);
 
   Mode mode() const { return spin_.mode(); }
-  void set_mode(Mode mode) { spin_.set_mode(mode); }
+  // On the reactor's thread, or before it runs.
+  void set_mode(Mode mode);
   const SpinBudget& spin_budget() const { return spin_; }
 
   // Where the time since the first run went; from any thread.
@@ -111,7 +112,7 @@ class Reactor final : public Loop {
   Ring& ring() { return *ring_; }
   HotList& hot() { return hot_; }
   // Whether trying again next round is better than a notification.
-  bool spinning() const { return spin_.budget().ns > 0; }
+  bool spinning() const { return spin_.polls(); }
   // Operations that succeed at once don't suspend, so a busy peer could keep its coroutine running for ever. Each
   // round has so many turns; false: come back next round.
   bool take_turn() {
@@ -146,6 +147,13 @@ class Reactor final : public Loop {
     Counter& spin_ns;
     Counter& sleep_ns;
     Counter& sleeps;
+    Counter& performance_ns;
+    Counter& economy_ns;
+    Counter& mode_switches;
+    Counter& woken_by_io;
+    Counter& woken_by_thread;
+    Counter& woken_by_timer;
+    Counter& woken_by_nothing;
     Counter& preemptions;
     Counter& hops;
     Gauge& spin_budget_us;
@@ -166,6 +174,9 @@ class Reactor final : public Loop {
   size_t run_remote();
   bool may_sleep();
   void sleep_until_event();
+  void count_wake_up();
+  void count_mode_time(Duration time);
+  void look_for_mode_switch();
   void look_for_preemption();
 
   SystemClock clock_;
@@ -179,6 +190,7 @@ class Reactor final : public Loop {
   Lingering* lingering_ = nullptr;
   std::vector<Poller*> pollers_;
   SpinBudget spin_;
+  bool polls_;  // spin_.polls() as it was counted last
   std::atomic<bool> stop_{false};
   std::optional<pthread_t> thread_;
 

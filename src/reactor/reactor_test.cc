@@ -144,6 +144,60 @@ TEST(ReactorModes, AutomaticGivesUpPollingWhenNothingComes) {
   EXPECT_EQ(metric(world.registry, "reactor_sleeps_total"), sleeps);
 }
 
+// All the time is in one of the two modes, as it is in one of work, spin and sleep.
+void expect_time_adds_up(const World& world) {
+  const auto ns = [&world](const char* what) {
+    return metric(world.registry, std::string("reactor_") + what + "_nanoseconds_total");
+  };
+  EXPECT_EQ(ns("performance") + ns("economy"), ns("work") + ns("spin") + ns("sleep"));
+}
+
+TEST(ReactorModes, TimeAndSwitchesAreCounted) {
+  World performance(Mode::performance);
+  performance.reactor->run_task(&sleep_a_while, performance.reactor.get(), 3);
+  EXPECT_GT(metric(performance.registry, "reactor_performance_nanoseconds_total"), 0u);
+  EXPECT_EQ(metric(performance.registry, "reactor_economy_nanoseconds_total"), 0u);
+  EXPECT_EQ(metric(performance.registry, "reactor_mode_switches_total"), 0u);
+  expect_time_adds_up(performance);
+  performance.reactor->set_mode(Mode::economy);
+  performance.reactor->set_mode(Mode::economy);
+  EXPECT_EQ(metric(performance.registry, "reactor_mode_switches_total"), 1u);
+  performance.reactor->run_task(&sleep_a_while, performance.reactor.get(), 3);
+  EXPECT_GT(metric(performance.registry, "reactor_economy_nanoseconds_total"), 0u);
+  expect_time_adds_up(performance);
+
+  World automatic(Mode::automatic);
+  automatic.reactor->run_task(&sleep_long, automatic.reactor.get(), 6);  // long enough to give up polling
+  EXPECT_GE(metric(automatic.registry, "reactor_mode_switches_total"), 1u);
+  EXPECT_GT(metric(automatic.registry, "reactor_performance_nanoseconds_total"), 0u);
+  EXPECT_GT(metric(automatic.registry, "reactor_economy_nanoseconds_total"), 0u);
+  expect_time_adds_up(automatic);
+}
+
+TEST(ReactorModes, WakeUpsAreCountedByKind) {
+  World world(Mode::economy);
+  const auto woken = [&world](const char* by) {
+    const std::string text = Registry::expose({{&world.registry, ""}});
+    const std::string name = std::string("reactor_wakeups_total{by=\"") + by + "\"} ";
+    return std::stoull(text.substr(text.find(name) + name.size()));
+  };
+  world.reactor->run_task(&sleep_a_while, world.reactor.get(), 5);
+  EXPECT_GE(woken("timer"), 1u);
+  EXPECT_EQ(woken("thread"), 0u);
+  std::thread poster([&] {
+    // Until one finds it asleep.
+    while (woken("thread") == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      world.reactor->post_from_any_thread([] {});
+    }
+    world.reactor->stop();
+  });
+  world.reactor->run();
+  poster.join();
+  EXPECT_EQ(metric(world.registry, "reactor_sleeps_total"),
+            woken("timer") + woken("thread") + woken("io") + woken("nothing"));
+}
+
 // Has work for a while; notes that arm() and disarm() come in pairs, and only around sleeping.
 class CountingPoller final : public Poller {
  public:

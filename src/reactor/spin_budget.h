@@ -33,6 +33,9 @@ class SpinBudget {
   Duration max() const { return wake_cost_ * kMaxWakeCosts; }
   // How long to poll from the last event on. Zero: not at all.
   Duration budget() const { return budget_; }
+  // In which of the two modes the reactor is now, automatic or not: performance while an idle moment is polled through
+  // (up to the budget), economy when it sleeps at once.
+  bool polls() const { return budget_.ns > 0; }
 
   // An event ended an idle gap. `slept`: the reactor was asleep by then.
   void idle_ended(Duration gap, bool slept);

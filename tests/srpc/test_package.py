@@ -93,7 +93,7 @@ class Package(unittest.TestCase):
         self.assertEqual({p.relative_to(folder).parts[0] for p in folder.rglob("*.h")}, {"base", "mem", "reactor", "srpc"})
 
     def test_programs_and_man_pages_come_along(self):
-        for name in ("srpc-ping", "srpc-perf"):
+        for name in ("srpc-ping", "srpc-perf", "srpc-doctor"):
             self.assertEqual(suite.run([self.prefix / "bin" / name, "--help"]).returncode, 0)
             self.assertTrue((self.prefix / f"share/man/man1/{name}.1").exists())
 
