@@ -7,11 +7,11 @@
 
 #include "base/endian.h"
 #include "base/status.h"
+#include "srpc/stream/one_sided.h"
 
 namespace cairn::srpc::rdma {
 
-// Who is who on the SRPC connection. Only servers access their client's memory.
-enum class Role : uint8_t { client, server };
+using stream::Role;
 
 struct QpAddress {
   static constexpr uint8_t kVersion = 1;
