@@ -74,7 +74,8 @@ Bytes script_of(std::span<const uint8_t> input) {
   while (input.size() >= 6) {
     Header header;
     header.kind = static_cast<Kind>(1 + input[0] % kLastKind);
-    header.method = MethodId(static_cast<uint16_t>(0x0100 + input[1] % 8));
+    header.extensions = input[0] / kLastKind % 4;
+    header.method = MethodId(static_cast<uint16_t>(0x0100 + input[1] % 12));
     header.request_id = input[2];
     header.time_us = input[3] % 16 == 0 ? 0 : input[3] * 100U;
     header.credits = input[4] % 3;
@@ -102,16 +103,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const bool with_key = data[0] / 4 % 2 == 1;
     const KeyRing ring(keys_of({1}));
     Server server(loop, registry, pool,
-                  {.credits = 5,
+                  {.server_id = {{1}},
+                   .credits = 5,
                    .max_calls = 7,
                    .byte_credits = 1 << 20,
                    .max_data = 1 << 20,
+                   .sequences = {.answers = 3, .channel_bytes = 8192},
                    .keys = with_key ? &ring : nullptr});
     Methods methods(server, 3);
     Bytes script = script_of(std::span(data + 1, size - 1));
     // Mostly past the hello.
     if (data[0] % 4 != 0) {
-      script = (with_key ? encode_message({.kind = Kind::hello}, hello_with_key()) : hello_message()) + script;
+      const uint64_t features = data[0] / 8 % 2 == 1 ? kFeatures : 0;
+      script = (with_key ? encode_message({.kind = Kind::hello}, hello_with_key())
+                         : hello_message(kAnyPollGroup, features)) +
+               script;
     }
     server.accept(std::make_unique<stream::StreamEndpoint>(
         stream::StreamEndpoint::Context{.loop = loop, .pool = pool, .scope = scope},
@@ -119,7 +125,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     (void)loop.run_until([&] { return server.connections() == 0; }, 100'000);
     loop.run(+[](Server* s) -> Task<void> { co_await s->drain(s->loop().now()); }, &server);
     ASSERT(server.calls_running() == 0 && methods.hanging == 0);
-    if (with_key) ASSERT(methods.echoes == 0 && methods.hung == 0);
+    if (with_key) ASSERT(methods.echoes == 0 && methods.hung == 0 && methods.adds == 0);
   }
   loop.run(+[](Scope* s) -> Task<void> { co_await s->close(); }, &scope);
   loop.run_for(seconds(1));

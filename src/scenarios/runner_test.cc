@@ -130,7 +130,9 @@ INSTANTIATE_TEST_SUITE_P(Engine, SabotageTest,
 INSTANTIATE_TEST_SUITE_P(Kv, SabotageTest,
                          ::testing::Values(SabotageCase{"kv", Sabotage::store_lies_about_flush},
                                            SabotageCase{"kv", Sabotage::skip_entry}));
-INSTANTIATE_TEST_SUITE_P(Srpc, SabotageTest, ::testing::Values(SabotageCase{"srpc", Sabotage::intruder_has_the_key}));
+INSTANTIATE_TEST_SUITE_P(Srpc, SabotageTest,
+                         ::testing::Values(SabotageCase{"srpc", Sabotage::intruder_has_the_key},
+                                           SabotageCase{"srpc", Sabotage::lives_look_alike}));
 INSTANTIATE_TEST_SUITE_P(Node, SabotageTest,
                          ::testing::Values(SabotageCase{"node", Sabotage::disk_lies_about_flush},
                                            SabotageCase{"node", Sabotage::store_lies_about_flush}));

@@ -25,6 +25,7 @@ enum class Sabotage : uint8_t {
   forget_a_write,     // the model takes one acknowledged write for not done
   resurrect_deletes,  // the model forgets deletes
   intruder_has_the_key,
+  lives_look_alike,  // a restarted server says that it is the one of before
 };
 
 // What a scenario may use of the arena.

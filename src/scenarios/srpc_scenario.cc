@@ -41,7 +41,8 @@ class World {
   static Task<Result<void>> small_call(World* world, SimClient* client, srpc::Channel* channel);
   static Task<void> check_channel(World* world, SimClient* client, srpc::Channel* channel);
   Task<void> settle();
-  enum class Repeated : uint8_t { no, may_be };
+  enum class Repeated : uint8_t { no, may_be, sent_again };
+  void judge_lost(uint64_t number, const Error& error);
   void judge(uint64_t number, const Result<srpc::Message<WorkBody>>& reply, size_t bytes, Repeated repeated);
 
   Simulator sim_;
@@ -93,8 +94,8 @@ World::World(const RunInput& input)
   const auto take = [&](size_t bytes) { return memory.subspan(std::exchange(at, at + bytes), bytes); };
   const size_t server_memory = plan_.small_server_memory ? size_t{1} << 20 : size_t{6} << 20;
   for (size_t i = 0; i < kServers; ++i) {
-    servers_.push_back(
-        std::make_unique<SimServer>(sim_, net_, scope_, take(server_memory), ledger_, plan_.few_credits, keys));
+    servers_.push_back(std::make_unique<SimServer>(sim_, net_, scope_, take(server_memory), ledger_, plan_.few_credits,
+                                                   input.sabotage != Sabotage::lives_look_alike, keys));
   }
   for (size_t i = 0; i < kClients; ++i) {
     clients_.push_back(std::make_unique<SimClient>(sim_, net_, scope_, take(size_t{4} << 20), servers_, keys));
@@ -121,15 +122,23 @@ void World::judge(uint64_t number, const Result<srpc::Message<WorkBody>>& reply,
   }
   coverage_.hit("srpc." + std::string(errc_name(reply.code())));
   switch (reply.code()) {
+    case Errc::closed:
+      if (repeated == Repeated::sent_again) judge_lost(number, reply.error());
+      break;
     case Errc::timed_out:
     case Errc::cancelled:
-    case Errc::closed:
     case Errc::busy:
     case Errc::unavailable:
       break;
     default:
       check_.fail("call {} failed with {}", number, reply.error().to_string());
   }
+}
+
+void World::judge_lost(uint64_t number, const Error& error) {
+  const bool forgotten = error.message().find("has forgotten") != std::string::npos;
+  coverage_.hit(forgotten ? "srpc.sequence_forgotten" : "srpc.sequence_lost");
+  check_.that(forgotten || plan_.ends_servers(), "call {} was lost with its connection: {}", number, error.to_string());
 }
 
 Task<void> World::cancel_later(SimLoop* loop, Duration after, CancelSource* source, CancelToken stop) {
@@ -157,10 +166,11 @@ Task<void> World::one_call(World* world, SimClient* client, srpc::Channel* chann
     }
     const Time began = loop.now();
     const srpc::CallOptions options{.deadline = deadline, .cancel = source, .reply_memory = std::move(reply_memory)};
-    const auto repeated = number % 4 == 0 ? Repeated::may_be : Repeated::no;
+    const auto repeated = number % 4 == 0 ? Repeated::may_be : number % 4 == 1 ? Repeated::sent_again : Repeated::no;
     srpc::Message<WorkBody> request{.meta = body, .data = *std::move(data)};
-    auto reply = repeated == Repeated::no ? co_await channel->call<Work>(std::move(request), options)
-                                          : co_await channel->call<RepeatableWork>(std::move(request), options);
+    auto reply = repeated == Repeated::no       ? co_await channel->call<Work>(std::move(request), options)
+                 : repeated == Repeated::may_be ? co_await channel->call<RepeatableWork>(std::move(request), options)
+                                                : co_await channel->call<SequencedWork>(std::move(request), options);
     const Time late = std::max(deadline, began) + kSlack;
     world->check_.that(loop.now() <= late, "call {} ended {} us after its deadline", number,
                        (loop.now() - deadline).us());
@@ -414,6 +424,7 @@ RunOutcome World::run() {
   }
   check_.that(net_.connections() == 0, "{} connections are left", net_.connections());
   for (auto& client : clients_) {
+    coverage_.hit("srpc.sent_again", client->metrics().repeats.value());
     check_.that(client->pool().free_bytes() == client->pool().total_bytes(), "a client holds memory in the end");
     if (!plan_.ends_connections()) {
       check_.that(client->metrics().connects.value() == kServers,

@@ -91,13 +91,14 @@ std::string SrpcPlan::to_string() const {
 }
 
 SimServer::SimServer(Simulator& sim, Net& net, Scope& scope, std::span<std::byte> memory, Ledger& ledger,
-                     bool few_credits, const std::optional<srpc::KeyRing>& keys)
+                     bool few_credits, bool lives_differ, const std::optional<srpc::KeyRing>& keys)
     : net_(net),
       loop_(sim),
       pool_(loop_, registry_, memory, memory.size() / 4),
       node_(net.add_node(loop_, pool_, scope)),
       ledger_(ledger),
       few_credits_(few_credits),
+      lives_differ_(lives_differ),
       keys_(keys) {
   start();
 }
@@ -108,6 +109,7 @@ void SimServer::start() {
   ASSERT(server_ == nullptr);
   registries_.push_back(std::make_unique<Registry>());
   srpc::ServerOptions options;
+  options.server_id = Id128{{1, static_cast<uint8_t>(lives_differ_ ? registries_.size() : 0)}};
   options.hello_timeout = seconds(1);
   options.idle_timeout = seconds(2);
   options.slow_reader_timeout = seconds(2);
@@ -122,6 +124,7 @@ void SimServer::start() {
   server_ = std::make_unique<srpc::Server>(loop_, *registries_.back(), pool_, options);
   server_->register_method<Work>(*this, &SimServer::work, {.max_concurrent = 40});
   server_->register_method<RepeatableWork>(*this, &SimServer::work, {.max_concurrent = 40});
+  server_->register_method<SequencedWork>(*this, &SimServer::work, {.max_concurrent = 40});
   net_.listen(node_, server_.get());
 }
 

@@ -44,6 +44,15 @@ struct RepeatableWork {
   using Reply = WorkBody;
 };
 
+// The same, and is sent again, but not executed again.
+struct SequencedWork {
+  static constexpr srpc::MethodId kId{0x0203};
+  static constexpr std::string_view kName = "sequenced_work";
+  static constexpr bool kSequenced = true;
+  using Request = WorkBody;
+  using Reply = WorkBody;
+};
+
 // The payload of call `number`, in either direction.
 Task<Result<mem::BufChain>> payload_of(mem::Pool* pool, uint64_t number, size_t bytes, CancelToken cancel = {});
 bool is_payload_of(const mem::BufChain& data, uint64_t number);
@@ -63,6 +72,8 @@ struct SrpcPlan {
   bool key_changes = false;
   bool one_sided = false;  // servers move payload
 
+  // Nothing else may end a server's life.
+  bool ends_servers() const { return kills || power_losses || drains; }
   // Nothing else may end a connection.
   bool ends_connections() const { return losses || cuts || kills || power_losses || drains; }
   // `keys`, `moves`: drawn apart, so that what else a seed means stayed the same when they came.
@@ -87,7 +98,7 @@ class Ledger {
 class SimServer {
  public:
   SimServer(Simulator& sim, Net& net, Scope& scope, std::span<std::byte> memory, Ledger& ledger, bool few_credits,
-            const std::optional<srpc::KeyRing>& keys);
+            bool lives_differ, const std::optional<srpc::KeyRing>& keys);
   ~SimServer();
   void start();
   // The process ends: what runs is cancelled, and connections end as `how` says.
@@ -112,6 +123,7 @@ class SimServer {
   Net::Node node_;
   Ledger& ledger_;
   bool few_credits_;
+  bool lives_differ_;
   std::optional<srpc::KeyRing> keys_;
   bool stopping_ = false;
   std::vector<std::unique_ptr<Registry>> registries_;  // one for each life

@@ -11,10 +11,12 @@
 #include "base/assert.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "base/trace.h"
 #include "mem/buf_chain.h"
 #include "reactor/cancel.h"
 #include "reactor/timer.h"
 #include "srpc/message.h"
+#include "srpc/sequencer.h"
 
 namespace cairn::srpc {
 
@@ -36,6 +38,8 @@ struct CallOptions {
   // want of memory. Without it, the reply uses the reserve, as suits small ones. Of no use where payload passes by
   // reference (Channel::by_reference).
   mem::BufChain reply_memory = {};
+  // What the call belongs to. A handler gives its own on: context.trace. Lost on the way to an older server.
+  Trace trace = {};
   // Filled when the call fails; outlives the call.
   ErrorDetail* detail = nullptr;
 };
@@ -50,6 +54,7 @@ class PendingCall {
   enum class Manner : uint8_t {
     once,
     repeatable,  // sent again when its connection is lost
+    sequenced,   // the same, and the server knows it again
     notice,      // ends when it is sent
   };
   PendingCall(const PendingCall&) = delete;
@@ -77,6 +82,13 @@ class PendingCall {
 
   static void on_deadline(void* self);
   static void on_cancel(void* self);
+  // Sent again when its connection is lost: it keeps what it was called with.
+  bool may_be_repeated() const { return manner_ == Manner::repeatable || sequence_.number != 0; }
+  // In front of its metadata, at most.
+  size_t extension_bytes() const {
+    return (manner_ == Manner::sequenced ? sizeof(WireSequence) : 0) +
+           (options_.trace.is_set() ? sizeof(WireTrace) : 0);
+  }
   // Ends it: the caller goes on in a later round.
   void finish(Errc status, std::string text);
 
@@ -84,6 +96,7 @@ class PendingCall {
   MethodId method_;
   Manner manner_;
   bool sent_before_ = false;  // on a connection that was lost
+  SequencedCall sequence_;
   State state_ = State::made;
   bool submitting_ = false;
   CallOptions options_;
@@ -105,7 +118,11 @@ template <Method M>
 class [[nodiscard]] Call final : private detail::PendingCall {
  public:
   Call(Channel& channel, Message<typename M::Request>&& request, const CallOptions& options)
-      : PendingCall(channel, M::kId, is_idempotent<M> ? Manner::repeatable : Manner::once, options),
+      : PendingCall(channel, M::kId,
+                    is_idempotent<M>  ? Manner::repeatable
+                    : is_sequenced<M> ? Manner::sequenced
+                                      : Manner::once,
+                    options),
         request_(std::move(request)) {}
 
   bool await_ready() const noexcept { return false; }

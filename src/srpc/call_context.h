@@ -7,6 +7,7 @@
 
 #include "base/id.h"
 #include "base/time.h"
+#include "base/trace.h"
 #include "mem/pool.h"
 #include "reactor/cancel.h"
 #include "reactor/loop.h"
@@ -25,9 +26,12 @@ struct CallContext {
   bool by_reference = false;
   uint64_t features = 0;   // of the connection: what both sides have
   uint64_t map_epoch = 0;  // of the client's cluster map, 0 = it named none
+  Trace trace = {};        // of the client; handed on to other calls by hand
   Time deadline = Time::never();
   // Cancelled when the client cancels, its connection is lost, or the deadline passes: nobody waits for the answer any
-  // more. What the handler returns then is dropped or ignored, and its effects are its own business.
+  // more. What the handler returns then is dropped or ignored, and its effects are its own business. A call with a
+  // sequence goes on when its connection is lost, for its client may come back: to its deadline, but no longer than an
+  // answer would be kept (SequenceLimits::keep).
   CancelToken cancel;
 
   // The way back to this client for what it doesn't ask for one by one (push_target.h); outlives the call.

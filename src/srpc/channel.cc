@@ -18,7 +18,7 @@ ChannelMetrics::ChannelMetrics(Registry& registry)
       connects(registry.counter("srpc_client_connects_total", "Connections made, hello included")),
       connect_failures(registry.counter("srpc_client_connect_failures_total", "Connections that didn't come about")),
       late_replies(registry.counter("srpc_client_late_replies_total", "Replies to calls that had ended, dropped")),
-      repeats(registry.counter("srpc_client_repeats_total", "Idempotent calls sent again after a lost connection")),
+      repeats(registry.counter("srpc_client_repeats_total", "Calls sent again after a lost connection")),
       pushes(registry.counter("srpc_client_pushes_total", "Messages that servers pushed")),
       unknown_pushes(registry.counter("srpc_client_unknown_pushes_total",
                                       "Pushed messages without a handler, or not as it expects")),
@@ -38,7 +38,8 @@ Channel::Channel(Loop& loop, ChannelMetrics& metrics, std::unique_ptr<Connector>
       options_(options),
       scope_(loop),
       connected_event_(loop),
-      attempt_event_(loop) {
+      attempt_event_(loop),
+      sequencer_(loop) {
   scope_.spawn(&Channel::keep_connected, this);
 }
 
@@ -94,6 +95,7 @@ Task<Result<void>> Channel::connect_once() {
   reached_peer_ = true;
   detail::ClientConnection connection(*this, *std::move(endpoint));
   auto greeted = co_await connection.hello(deadline.token());
+  poll_group_lost_ = !greeted;
   if (!greeted) {
     metrics_.connect_failures.add();
     last_error_ = "hello to " + connector_->address() + ": " + greeted.error().to_string();
@@ -109,6 +111,7 @@ Task<Result<void>> Channel::connect_once() {
   connection_ = &connection;
   connected_event_.set();
   attempt_event_.set();
+  give_up_strangers();
   pump();
   if (!co_await connection.closed().wait(scope_.token())) {
     connection.close({CloseReason::done, ""});
@@ -159,9 +162,10 @@ void Channel::submit(detail::PendingCall& call) {
   if (closing_) return call.finish(Errc::closed, "the channel is closed");
   if (call.options_.cancel.cancelled())
     return call.finish(call.options_.cancel.reason(), "cancelled before it was sent");
-  if (call.request_metadata_bytes() > kMaxMetadata) {
-    return call.finish(Errc::too_large, fmt::format("{} bytes of metadata, the limit is {}",
-                                                    call.request_metadata_bytes(), kMaxMetadata));
+  if (call.request_metadata_bytes() + call.extension_bytes() > kMaxMetadata) {
+    return call.finish(Errc::too_large,
+                       fmt::format("{} bytes of metadata, the limit is {}", call.request_metadata_bytes(),
+                                   kMaxMetadata - call.extension_bytes()));
   }
   if (call.request_data().size() > kMaxData) {
     return call.finish(Errc::too_large,
@@ -177,7 +181,7 @@ void Channel::submit(detail::PendingCall& call) {
   if (head_ == nullptr && connection_ != nullptr && connection_->can_send(call)) {
     connection_->send(call);
   } else {
-    enqueue(call);
+    enqueue(call, tail_);
   }
 }
 
@@ -205,12 +209,35 @@ void Channel::pump() {
 }
 
 bool Channel::repeat(detail::PendingCall& call) {
-  if (call.manner_ != detail::PendingCall::Manner::repeatable || closing_) return false;
+  if (!call.may_be_repeated() || closing_) return false;
   // Beyond the limit of those who wait: it has waited before.
   call.sent_before_ = true;
   metrics_.repeats.add();
-  enqueue(call);
+  detail::PendingCall* behind = nullptr;
+  for (auto* at = head_; at != nullptr && at->sent_before_ && at->sequence_.number <= call.sequence_.number;
+       at = at->next_) {
+    behind = at;
+  }
+  enqueue(call, behind);
   return true;
+}
+
+uint16_t Channel::wanted_poll_group() const {
+  const detail::SequencedCall* repeat = sequencer_.oldest();
+  if (options_.poll_group != kAnyPollGroup || repeat == nullptr || poll_group_lost_) return options_.poll_group;
+  return repeat->poll_group;
+}
+
+void Channel::give_up_strangers() {
+  for (detail::PendingCall *at = head_, *next = nullptr; at != nullptr && at->sent_before_; at = next) {
+    next = at->next_;
+    if (at->sequence_.number == 0 || detail::Sequencer::may_repeat_on(at->sequence_, agreed_)) continue;
+    unqueue(*at);
+    const bool restarted = agreed_.server_id != at->sequence_.server;
+    at->finish(Errc::closed,
+               fmt::format("the connection to {} was lost, and {}; the effect is unknown", connector_->address(),
+                           restarted ? "the server was restarted" : "another poll group answers now"));
+  }
 }
 
 void Channel::on_pushed(MethodId method, std::span<const std::byte> metadata) {
@@ -219,17 +246,18 @@ void Channel::on_pushed(MethodId method, std::span<const std::byte> metadata) {
   if (found == push_handlers_.end() || !found->take(metadata)) metrics_.unknown_pushes.add();
 }
 
-void Channel::finished(const detail::PendingCall& call) {
+void Channel::finished(detail::PendingCall& call) {
+  sequencer_.finished(call.sequence_);
   if (!call.ok()) metrics_.errors.add();
   metrics_.call_us.record_us(static_cast<uint64_t>((loop_.now() - call.started_).us()));
 }
 
-void Channel::enqueue(detail::PendingCall& call) {
+void Channel::enqueue(detail::PendingCall& call, detail::PendingCall* behind) {
   call.state_ = detail::PendingCall::State::queued;
-  call.previous_ = tail_;
-  call.next_ = nullptr;
-  (tail_ == nullptr ? head_ : tail_->next_) = &call;
-  tail_ = &call;
+  call.previous_ = behind;
+  call.next_ = behind == nullptr ? head_ : behind->next_;
+  (call.previous_ == nullptr ? head_ : call.previous_->next_) = &call;
+  (call.next_ == nullptr ? tail_ : call.next_->previous_) = &call;
   ++queued_;
   metrics_.queued.add(1);
 }

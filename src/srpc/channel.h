@@ -14,8 +14,10 @@
 // Every call has a deadline, which travels with it. When it passes, or the call's token is cancelled, the call ends at
 // once; the server is told to stop, and a late answer is dropped. Memory of the request is held until it is sent.
 //
-// Exceptions, for methods that are declared so: an idempotent one (message.h) is sent again on the next connection,
-// until its deadline.
+// Exceptions, for methods that are declared so (message.h): an idempotent one is sent again on the next connection,
+// until its deadline; so is a sequenced one, if that connection leads to the same poll group of the same life of the
+// server (the channel asks for that poll group), which doesn't execute it again. Else it ends with Errc::closed as
+// others do.
 //
 // notify() sends and doesn't wait for an answer: it ends when the message is with the connection, which is no promise
 // that it is ever served. What the server has to say by itself comes to on_push() handlers; a new connection has to ask
@@ -58,7 +60,7 @@ struct ChannelMetrics {
   Counter& connects;
   Counter& connect_failures;
   Counter& late_replies;  // to calls that had ended: dropped
-  Counter& repeats;       // idempotent calls sent again
+  Counter& repeats;       // idempotent and sequenced calls sent again
   Counter& pushes;
   Counter& unknown_pushes;  // without a handler, or not as it expects
   Gauge& connected;
@@ -170,13 +172,18 @@ class Channel {
   void give_up(detail::PendingCall& call, Errc reason);
   // For ClientConnection.
   void pump();
-  void finished(const detail::PendingCall& call);
+  void finished(detail::PendingCall& call);
   // True: its connection was lost, and it waits for the next one.
   bool repeat(detail::PendingCall& call);
+  // To be asked for in the hello.
+  uint16_t wanted_poll_group() const;
   void on_pushed(MethodId method, std::span<const std::byte> metadata);
 
-  void enqueue(detail::PendingCall& call);
+  // `behind`: another one that waits, or null for the front.
+  void enqueue(detail::PendingCall& call, detail::PendingCall* behind);
   void unqueue(detail::PendingCall& call);
+  // Ends the sequenced calls that wait to be sent again and can't be on the new connection.
+  void give_up_strangers();
   void fail_queued(const Error& error);
 
   Loop& loop_;
@@ -204,7 +211,12 @@ class Channel {
   bool reached_peer_ = false;
   uint32_t attempts_ = 0;
 
-  // Calls that wait, first come first served.
+  detail::Sequencer sequencer_;
+  // The poll group that the last hello asked for, for the sake of a call to be repeated, could not be had.
+  bool poll_group_lost_ = false;
+
+  // Calls that wait: first those that are sent again, in the order in which they were sent first; then first come first
+  // served.
   detail::PendingCall* head_ = nullptr;
   detail::PendingCall* tail_ = nullptr;
   size_t queued_ = 0;

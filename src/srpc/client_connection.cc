@@ -45,7 +45,7 @@ Task<Result<void>> ClientConnection::hello(CancelToken token) {
   const ChannelOptions& options = channel_.options_;
   hello_.version_min = options.protocol.version_min;
   hello_.version_max = options.protocol.version_max;
-  hello_.poll_group = options.poll_group;
+  hello_.poll_group = channel_.wanted_poll_group();
   hello_.keepalive_ms = static_cast<uint32_t>(options.keepalive.ms());
   hello_.features = options.protocol.features;
   hello_.client_id = options.client_id.bytes;
@@ -101,9 +101,13 @@ void ClientConnection::send(PendingCall& call) {
   bytes_in_flight_ += slot.data_bytes;
   last_sent_ = loop_.now();
 
+  std::optional<Sequence> sequence;
+  if (call.manner_ == PendingCall::Manner::sequenced && (agreed_.features & kFeatureSequences) != 0) {
+    sequence = channel_.sequencer_.stamp(call.sequence_, agreed_);
+  }
   // One that may be needed again keeps its payload, by reference.
-  const bool keep = call.manner_ == PendingCall::Manner::repeatable;
-  send_request(Kind::request, slot.uses << kSlotBits | index, call,
+  const bool keep = call.may_be_repeated();
+  send_request(Kind::request, slot.uses << kSlotBits | index, call, sequence,
                keep ? mem::BufChain(call.request_data()) : std::move(call.request_data()));
 }
 
@@ -114,11 +118,12 @@ void ClientConnection::send_notice(PendingCall& call) {
   --credits_;
   last_sent_ = loop_.now();
   // Not one that a call could have.
-  send_request(Kind::notice, kNoticeBit | ++notices_, call, {});
+  send_request(Kind::notice, kNoticeBit | ++notices_, call, std::nullopt, {});
   call.finish(Errc::ok, {});
 }
 
-void ClientConnection::send_request(Kind kind, uint64_t id, PendingCall& call, mem::BufChain&& data) {
+void ClientConnection::send_request(Kind kind, uint64_t id, PendingCall& call, const std::optional<Sequence>& sequence,
+                                    mem::BufChain&& data) {
   Header header;
   header.kind = kind;
   header.version = agreed_.version;
@@ -127,10 +132,13 @@ void ClientConnection::send_request(Kind kind, uint64_t id, PendingCall& call, m
   header.request_id = id;
   header.map_epoch = call.options_.map_epoch;
   std::byte metadata[kMaxMetadata];
+  const Trace trace = (agreed_.features & kFeatureTrace) != 0 ? call.options_.trace : Trace();
+  const size_t front = encode_extensions({sequence, trace}, header, metadata);
   const size_t size = call.request_metadata_bytes();
-  call.encode_request({metadata, size});
+  ASSERT(front + size <= sizeof metadata);
+  call.encode_request({metadata + front, size});
   // Where the transport can use it the endpoint holds it, too: it may be written to after the call has ended.
-  endpoint_->send(header, {metadata, size}, std::move(data), mem::BufChain(call.options_.reply_memory));
+  endpoint_->send(header, {metadata, front + size}, std::move(data), mem::BufChain(call.options_.reply_memory));
 }
 
 void ClientConnection::abandon(PendingCall& call, bool tell_peer) {
@@ -253,7 +261,7 @@ void ClientConnection::on_hello_reply(const Incoming& message) {
     return broken(CloseReason::bad_sequence, "the server's hello gives no credits");
   }
   agreed_ = said;
-  const uint16_t wanted = channel_.options_.poll_group;
+  const uint16_t wanted = hello_.poll_group;
   if (wanted != kAnyPollGroup && agreed_.poll_group != wanted) {
     return broken(CloseReason::no_poll_group, fmt::format("asked for poll group {} and got {} of {}", wanted,
                                                           agreed_.poll_group.get(), agreed_.poll_groups.get()));
@@ -280,7 +288,7 @@ mem::BufChain ClientConnection::memory_for(const Header& header) {
   mem::BufChain& memory = slot->call->options_.reply_memory;
   if (memory.size() < header.data_bytes) return {};
   // One that may be needed again keeps it, as it keeps its payload.
-  const bool keep = slot->call->manner_ == PendingCall::Manner::repeatable;
+  const bool keep = slot->call->may_be_repeated();
   mem::BufChain given = keep ? mem::BufChain(memory) : std::exchange(memory, {});
   return given.split_front(header.data_bytes);
 }

@@ -12,6 +12,7 @@
 #include "reactor/sync.h"
 #include "reactor/timer.h"
 #include "srpc/channel.h"
+#include "srpc/extensions.h"
 #include "srpc/handshake.h"
 #include "srpc/transport.h"
 
@@ -68,7 +69,8 @@ class ClientConnection final : private EndpointEvents {
   static constexpr uint64_t kNoticeBit = uint64_t{1} << 63;
 
   void send_notice(PendingCall& call);
-  void send_request(Kind kind, uint64_t id, PendingCall& call, mem::BufChain&& data);
+  void send_request(Kind kind, uint64_t id, PendingCall& call, const std::optional<Sequence>& sequence,
+                    mem::BufChain&& data);
   void on_message(Incoming& message) override;
   mem::BufChain memory_for(const Header& header) override;
   void on_closed(const Close& close) override;

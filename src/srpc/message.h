@@ -14,6 +14,11 @@
 // A method that may be executed twice without harm says `static constexpr bool kIdempotent = true;` and is then sent
 // again when the connection is lost on which it was sent.
 //
+// A method that may not, and must all the same survive a lost connection, says `static constexpr bool kSequenced =
+// true;`: its calls carry (channel, number), are sent again, too, and the server executes each once and gives the same
+// answer again (sequence_table.h). That holds for one life of the server; a call that a server which has ended since
+// may have executed fails with Errc::closed, as others do. With an older server they are calls like any other.
+//
 // Request and Reply have alignment 1 and no padding (base/endian.h), so that their bytes are their meaning. A method
 // with nothing to say uses srpc::None. A struct that must change gets a new method id: a longer one would swallow the
 // tail.
@@ -46,6 +51,15 @@ concept Method = Metadata<typename M::Request> && Metadata<typename M::Reply> &&
 template <Method M>
 inline constexpr bool is_idempotent = [] {
   if constexpr (requires { M::kIdempotent; }) return bool{M::kIdempotent};
+  return false;
+}();
+
+template <Method M>
+inline constexpr bool is_sequenced = [] {
+  if constexpr (requires { M::kSequenced; }) {
+    static_assert(!(M::kSequenced && is_idempotent<M>), "what may be executed twice needs no sequence");
+    return bool{M::kSequenced};
+  }
   return false;
 }();
 

@@ -27,6 +27,8 @@ MethodEntry::MethodEntry(MethodId method_id, std::string_view method_name, Metho
                               fmt::format("method=\"{}\"", name))),
       busy(registry.counter("srpc_server_busy_total", "Calls refused because too many were running",
                             fmt::format("method=\"{}\"", name))),
+      timed_out(registry.counter("srpc_server_timed_out_total", "Calls whose deadline passed while they ran",
+                                 fmt::format("method=\"{}\"", name))),
       request_bytes(registry.counter("srpc_server_request_bytes_total", "Payload of requests",
                                      fmt::format("method=\"{}\"", name))),
       reply_bytes(

@@ -26,6 +26,8 @@ struct MethodOptions {
   Duration retry_after = milliseconds(2);
   // Payload of a request; more is answered with Errc::too_large.
   size_t max_data = kMaxData;
+  // In place of ServerOptions::slow_call; zero: that. For those that wait for something to happen, by intention.
+  Duration slow_call{};
   // Bytes behind the fixed struct of a request; more is answered with Errc::invalid_argument.
   size_t max_tail = 0;
 };
@@ -124,6 +126,7 @@ struct MethodEntry {
   Counter& calls;
   Counter& errors;  // answered with something else than ok; busy is counted in `busy` too
   Counter& busy;
+  Counter& timed_out;  // cancelled by their deadline
   Counter& request_bytes;
   Counter& reply_bytes;
   Histogram& queue_us;    // from the request's first byte to the start of its handler

@@ -25,6 +25,7 @@ Server::Server(Loop& loop, Registry& registry, mem::Pool& pool, ServerOptions op
       options_(options),
       methods_(registry),
       metrics_(std::make_unique<ServerMetrics>(registry)),
+      sequences_(loop, registry, options.sequences, pool.total_bytes()),
       empty_(loop) {
   ASSERT(options_.poll_group < options_.poll_groups);
   ASSERT(options_.credits > 0 && options_.max_calls > 0);
@@ -79,15 +80,9 @@ void Server::on_connection_closed(const ServerConnection& connection, const Clos
     default:
       break;
   }
-  // A peer that misbehaves in a loop must not fill the log: one line a second, with the number left out.
-  if (loop_.now() < next_log_) {
-    ++log_lines_left_out_;
-    return;
+  if (const auto left_out = closed_log_.open(loop_.now())) {
+    LOG(info, "connection from {} closed: {}{}", connection.peer(), close.to_string(), *left_out);
   }
-  next_log_ = loop_.now() + seconds(1);
-  LOG(info, "connection from {} closed: {}{}", connection.peer(), close.to_string(),
-      log_lines_left_out_ == 0 ? std::string() : fmt::format(" ({} more of late)", log_lines_left_out_));
-  log_lines_left_out_ = 0;
 }
 
 void Server::remove(ServerConnection& connection) {
@@ -101,7 +96,8 @@ void Server::remove(ServerConnection& connection) {
 void Server::close_connections(const Close& why) {
   // Closing and cancelling remove nothing before a later round.
   for (auto& [number, connection] : connections_) {
-    connection->cancel_calls(Errc::cancelled);
+    // Nobody can come back for what runs when the server ends.
+    draining_ ? connection->cancel_calls(Errc::cancelled) : connection->lose_calls();
     connection->close(why);
   }
 }
@@ -115,6 +111,7 @@ Task<void> Server::drain(Time deadline) {
   }
   close_connections({CloseReason::draining, "the server stops now"});
   while (!connections_.empty()) (void)co_await empty_.wait();
+  sequences_.clear();
   // Those removed last are freed in the round after.
   co_await loop_.yield();
 }

@@ -42,8 +42,10 @@
 #include "srpc/call_context.h"
 #include "srpc/handshake.h"
 #include "srpc/key_ring.h"
+#include "srpc/log_gate.h"
 #include "srpc/message.h"
 #include "srpc/method_table.h"
+#include "srpc/sequence_table.h"
 #include "srpc/transport.h"
 
 namespace cairn::srpc {
@@ -55,7 +57,8 @@ struct ServerMetrics;
 struct ServerOptions {
   uint16_t poll_group = 0;
   uint16_t poll_groups = 1;
-  Id128 server_id = {};  // of this process's life: tells a client that the server was restarted
+  Id128 server_id = {};  // of this process's life: tells a client that the server was restarted. Without one, calls
+                         // that are executed once (message.h) are sent once
 
   uint32_t max_connections = 4096;
   // Per connection:
@@ -67,6 +70,10 @@ struct ServerOptions {
   Duration hello_timeout = seconds(5);
   Duration idle_timeout = seconds(40);  // without a byte; clients send a ping more often than that
   Duration slow_reader_timeout = seconds(30);
+
+  Duration slow_call = seconds(1);  // calls that are served for longer are logged, as are those ended by their
+                                    // deadline: a line a second, with their trace
+  SequenceLimits sequences = {};
 
   // Of the cluster; null: an open server. Outlives the server, and may be changed at any time (key_ring.h).
   const KeyRing* keys = nullptr;
@@ -135,7 +142,7 @@ class Server {
   // connections ended. At `deadline` it cancels what still runs, and waits for handlers to notice.
   Task<void> drain(Time deadline);
 
-  // Ends all connections now, calls under way included; clients may come back at once.
+  // Ends all connections now, calls under way included, but for those with a sequence; clients may come back at once.
   void close_connections(const Close& why);
 
   size_t connections() const { return connections_.size(); }
@@ -163,6 +170,7 @@ class Server {
   ServerOptions options_;
   MethodTable methods_;
   std::unique_ptr<ServerMetrics> metrics_;
+  SequenceTable sequences_;
   Placement* placement_ = nullptr;
   uint64_t map_epoch_ = 0;
   bool draining_ = false;
@@ -171,8 +179,8 @@ class Server {
   std::map<uint64_t, std::unique_ptr<ServerConnection>> connections_;
   uint64_t next_connection_ = 1;
   Event empty_;
-  Time next_log_;
-  uint64_t log_lines_left_out_ = 0;
+  LogGate closed_log_;
+  LogGate slow_log_;
 };
 
 }  // namespace cairn::srpc

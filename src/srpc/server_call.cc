@@ -1,13 +1,15 @@
 #include "srpc/server_call.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/log.h"
 #include "srpc/server_connection.h"
 
 namespace cairn::srpc {
 
-ServerCall::ServerCall(ServerConnection& connection, MethodEntry& method, const Header& header)
+ServerCall::ServerCall(ServerConnection& connection, MethodEntry& method, const Header& header, const Trace& trace)
     : connection_(connection),
       method_(method),
       id_(header.request_id),
@@ -22,6 +24,7 @@ ServerCall::ServerCall(ServerConnection& connection, MethodEntry& method, const 
                .by_reference = connection.endpoint_->caps().by_reference,
                .features = connection.features_,
                .map_epoch = header.map_epoch,
+               .trace = trace,
                .deadline = Time::never(),
                .cancel = source_,
                .client = connection.push_target_,
@@ -31,18 +34,41 @@ ServerCall::ServerCall(ServerConnection& connection, MethodEntry& method, const 
     context_.deadline = started_ + microseconds(header.time_us);
     connection.loop_.arm(deadline_, context_.deadline);
   }
-  ++method_.running;
 }
 
-ServerCall::~ServerCall() {
-  context_.loop.disarm(deadline_);
-  --method_.running;
-}
+ServerCall::~ServerCall() { context_.loop.disarm(deadline_); }
 
 void ServerCall::start(Incoming& message) {
-  method_.queue_us.record_us(static_cast<uint64_t>((started_ - message.arrived).us()));
+  ++method_.running;
+  arrived_ = message.arrived;
+  method_.queue_us.record_us(static_cast<uint64_t>((started_ - arrived_).us()));
   method_.request_bytes.add(data_bytes_);
   method_.handler->start(*this, context_, message);
+}
+
+void ServerCall::wait_for(SequenceTable::Record& record) {
+  record_ = &record;
+  record.waiting.push_back(this);
+  // The deadline is that of the call that runs, which goes on to it now that its caller is back.
+  context_.loop.disarm(deadline_);
+  ServerCall& running = *record.running;
+  if (running.context_.deadline == Time::never()) {
+    running.context_.loop.disarm(running.deadline_);
+  } else {
+    running.context_.loop.arm(running.deadline_, running.context_.deadline);
+  }
+}
+
+void ServerCall::cancel(Errc reason) { (waits() ? record_->running : this)->source_.cancel(reason); }
+
+void ServerCall::lose_connection() {
+  connection_lost_ = true;
+  if (record_ == nullptr) return source_.cancel(Errc::cancelled);
+  ServerCall& running = *record_->running;
+  const auto lost = [](const ServerCall* call) { return call->connection_lost_; };
+  if (!running.connection_lost_ || !std::ranges::all_of(record_->waiting, lost)) return;
+  const Time until = context_.loop.now() + connection_.server_.sequences_.limits().keep;
+  context_.loop.arm(running.deadline_, std::min(running.context_.deadline, until));
 }
 
 void ServerCall::finish(std::span<const std::byte> metadata, mem::BufChain&& data) {
@@ -62,10 +88,41 @@ void ServerCall::fail(Error error) {
 
 void ServerCall::answer(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) {
   method_.calls.add();
-  method_.service_us.record_us(static_cast<uint64_t>((context_.loop.now() - started_).us()));
+  const Duration service = context_.loop.now() - started_;
+  method_.service_us.record_us(static_cast<uint64_t>(service.us()));
+  log_if_slow(service);
+  ASSERT(method_.running > 0);
+  --method_.running;
   header.kind = Kind::reply;
-  header.request_id = id_;
   header.method = method_.id;
+  if (record_ != nullptr) share_answer(header, metadata, data);
+  reply(header, metadata, std::move(data));
+}
+
+void ServerCall::log_if_slow(Duration service) {
+  Server& server = connection_.server_;
+  const bool late = source_.reason() == Errc::timed_out;
+  if (late) method_.timed_out.add();
+  const Duration slow = method_.options.slow_call.ns > 0 ? method_.options.slow_call : server.options_.slow_call;
+  if (!late && service < slow) return;
+  const auto left_out = server.slow_log_.open(context_.loop.now());
+  if (!left_out) return;
+  LOG(info, "{} call of {} from {}: queue {} us, service {} us, trace {}{}", late ? "late" : "slow", method_.name,
+      connection_.peer(), (started_ - arrived_).us(), service.us(),
+      context_.trace.is_set() ? context_.trace.id.to_string() : "none", *left_out);
+}
+
+void ServerCall::share_answer(const Header& header, std::span<const std::byte> metadata, const mem::BufChain& data) {
+  ASSERT(!waits());
+  for (ServerCall* repeat : std::exchange(record_->waiting, {})) repeat->reply(header, metadata, mem::BufChain(data));
+  connection_.server_.sequences_.end(*std::exchange(record_, nullptr), {.status = header.status,
+                                                                        .time_us = header.time_us,
+                                                                        .metadata = {metadata.begin(), metadata.end()},
+                                                                        .data = data});
+}
+
+void ServerCall::reply(Header header, std::span<const std::byte> metadata, mem::BufChain&& data) {
+  header.request_id = id_;
   ServerConnection& connection = connection_;
   if (!notice_) connection.send(header, metadata, std::move(data));
   connection.on_call_done(*this);

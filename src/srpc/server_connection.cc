@@ -172,6 +172,8 @@ void ServerConnection::welcome(const Introduction& introduction) {
   version_ = std::min(hello.version_max, options.protocol.version_max);
   endpoint_->limit_version(version_);
   features_ = hello.features & options.protocol.features;
+  // Who comes back must be able to tell whether he comes back to the same life of the server.
+  if (options.server_id.is_zero()) features_ &= ~uint64_t{kFeatureSequences};
   client_id_.bytes = hello.client_id;
   HelloReplyBody body;
   body.version = version_;
@@ -221,10 +223,14 @@ void ServerConnection::on_request(Incoming& message) {
   if (!within_credit(header)) return;
   --client_credits_;
   ++owed_credits_;  // the slot is free: what the message said is with its handler now
+  const auto extensions = extensions_of(message);
+  if (!extensions) return;
   MethodEntry* method = server_.methods_.find(header.method);
   if (method == nullptr) {
     server_.metrics_->unknown_method.add();
     reject(header, Error(Errc::unsupported, fmt::format("this server has no method {:#06x}", header.method.value)), {});
+  } else if (extensions->sequence && executed_before(header, *extensions->sequence, *method)) {
+    if (state_ != State::open) return;
   } else if (message.damaged) {
     reject(header, Error(Errc::corrupt, "the request's payload was damaged on its way"), {});
   } else if (server_.draining_) {
@@ -241,17 +247,83 @@ void ServerConnection::on_request(Incoming& message) {
     reject(header, Error(Errc::busy, fmt::format("{} calls of {} run already", method->running, method->name)),
            method->options.retry_after);
   } else {
-    start_call(message, *method);
+    start_call(message, *method, *extensions);
   }
   send_owed_credits();
 }
 
-void ServerConnection::start_call(Incoming& message, MethodEntry& method) {
-  auto* call = new ServerCall(*this, method, message.header);
-  calls_.insert(*call);
-  bytes_running_ += message.header.data_bytes;
+std::optional<Extensions> ServerConnection::extensions_of(Incoming& message) {
+  const uint8_t there = message.header.extensions;
+  const auto without = [&](uint8_t extension, uint64_t feature) {
+    return (there & extension) != 0 && (features_ & feature) == 0;
+  };
+  if (without(kExtensionSequence, kFeatureSequences) || without(kExtensionTrace, kFeatureTrace)) {
+    close({CloseReason::bad_sequence, fmt::format("extensions {:#x}, which were not agreed", there)});
+    return std::nullopt;
+  }
+  auto extensions = take_extensions(message.header, message.metadata);
+  if (!extensions) {
+    close({CloseReason::bad_header, extensions.error().message()});
+    return std::nullopt;
+  }
+  return *extensions;
+}
+
+bool ServerConnection::executed_before(const Header& header, const Sequence& sequence, MethodEntry& method) {
+  SequenceTable& table = server_.sequences_;
+  bool refused = false;
+  if (sequences_ == nullptr) {
+    sequences_ = table.join(sequence, began_, refused);
+    if (sequences_ == nullptr && !refused) {
+      reject(header, Error(Errc::busy, "too many clients make calls that are executed once"),
+             method.options.retry_after);
+      return true;
+    }
+  } else if (sequences_->id() != sequence.channel) {
+    close({CloseReason::bad_sequence, "calls of two channels on one connection"});
+    return true;
+  }
+  SequenceTable::Record* record = refused ? nullptr : table.find(*sequences_, sequence, refused);
+  if (refused) {
+    table.count_refused();
+    reject(header, Error(Errc::closed, "the server has forgotten whether it executed this call; the effect is unknown"),
+           {});
+    return true;
+  }
+  if (record == nullptr) return false;
+  if (record->method != header.method) {
+    reject(header, Error(Errc::invalid_argument, fmt::format("call {} was one of another method", sequence.number)),
+           {});
+  } else if (record->running != nullptr) {
+    auto* call = new ServerCall(*this, method, header, {});
+    add_call(*call, header);
+    call->wait_for(*record);
+  } else {
+    const SequenceTable::Answer& answer = record->answer;
+    Header reply;
+    reply.kind = Kind::reply;
+    reply.request_id = header.request_id;
+    reply.method = header.method;
+    reply.status = answer.status;
+    reply.time_us = answer.time_us;
+    send(reply, answer.metadata, mem::BufChain(answer.data));
+  }
+  return true;
+}
+
+void ServerConnection::add_call(ServerCall& call, const Header& header) {
+  calls_.insert(call);
+  bytes_running_ += header.data_bytes;
   ++server_.calls_running_;
   server_.metrics_->running.add(1);
+}
+
+void ServerConnection::start_call(Incoming& message, MethodEntry& method, const Extensions& extensions) {
+  auto* call = new ServerCall(*this, method, message.header, extensions.trace);
+  add_call(*call, message.header);
+  if (extensions.sequence) {
+    call->keep_answer(server_.sequences_.begin(*sequences_, extensions.sequence->number, method.id, *call));
+  }
   call->start(message);
 }
 
@@ -261,10 +333,12 @@ void ServerConnection::on_notice(Incoming& message) {
   if ((features_ & kFeatureNotices) == 0) return close({CloseReason::bad_sequence, "a notice, which was not agreed"});
   if (!within_credit(header)) return;
   --client_credits_;
+  const auto extensions = extensions_of(message);
+  if (!extensions) return;
   MethodEntry* method = server_.methods_.find(header.method);
   ++notices_running_;
   if (method != nullptr && !server_.draining_ && method->running < method->options.max_concurrent) {
-    return start_call(message, *method);
+    return start_call(message, *method, *extensions);
   }
   if (method == nullptr) {
     server_.metrics_->unknown_method.add();
@@ -385,6 +459,10 @@ void ServerConnection::cancel_calls(Errc reason) {
   for (ServerCall* call = calls_.first(); call != nullptr; call = ServerCallTable::next(*call)) call->cancel(reason);
 }
 
+void ServerConnection::lose_calls() {
+  for (ServerCall* call = calls_.first(); call != nullptr; call = ServerCallTable::next(*call)) call->lose_connection();
+}
+
 void ServerConnection::on_closed(const Close& close) {
   // What we said before tells more than the end of the stream.
   if (close_.reason == CloseReason::none) close_ = close;
@@ -392,7 +470,8 @@ void ServerConnection::on_closed(const Close& close) {
   push_target_->connection_ = nullptr;
   server_.on_connection_closed(*this, close_);
   loop_.disarm(timer_);
-  cancel_calls(Errc::cancelled);
+  lose_calls();
+  if (sequences_ != nullptr) server_.sequences_.leave(*sequences_);
   remove_if_done();
 }
 

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "reactor/timer.h"
@@ -35,6 +36,8 @@ class ServerConnection final : private EndpointEvents {
   // Tells the client to send nothing new; it closes when it has its answers.
   void announce_drain();
   void cancel_calls(Errc reason);
+  // The same for those without a sequence; the others go on.
+  void lose_calls();
 
   uint64_t number() const { return number_; }
   const std::string& peer() const { return endpoint_->peer(); }
@@ -59,7 +62,12 @@ class ServerConnection final : private EndpointEvents {
   // Checks what the client was told it may send.
   bool within_credit(const Header& header);
   void on_notice(Incoming& message);
-  void start_call(Incoming& message, MethodEntry& method);
+  // What stands in front of the metadata, which is taken off. Ends the connection if it makes no sense.
+  std::optional<Extensions> extensions_of(Incoming& message);
+  // True: it was executed before, or may have been, and needs nothing more; or the connection is closing.
+  bool executed_before(const Header& header, const Sequence& sequence, MethodEntry& method);
+  void start_call(Incoming& message, MethodEntry& method, const Extensions& extensions);
+  void add_call(ServerCall& call, const Header& header);
   void on_notice_done();
   Result<void> push(MethodId method, std::span<const std::byte> metadata);
   void reject(const Header& header, const Error& error, Duration retry_after);
@@ -98,6 +106,8 @@ class ServerConnection final : private EndpointEvents {
   uint32_t owed_credits_ = 0;     // receive slots that are free again, not told yet
   uint64_t bytes_running_ = 0;    // payload of the requests under way
   uint32_t notices_running_ = 0;  // of calls_
+  // Of the client's calls with a sequence, once there was one.
+  SequenceTable::Channel* sequences_ = nullptr;
   ServerCallTable calls_;
   Timer timer_;
 };

@@ -16,7 +16,7 @@ static_assert(kCrcOffset == kHeaderBytes - 4);
 size_t metadata_limit(bool names_memory) { return kMaxMetadata + (names_memory ? kMaxMemoryBlock : 0); }
 
 uint16_t flags_of(const Header& header) {
-  unsigned flags = header.pad_shift | header.window_shift << 4;
+  unsigned flags = header.pad_shift | header.window_shift << 4 | header.extensions << 12;
   if (header.names_memory) flags |= kFlagNamesMemory;
   if (header.elsewhere) flags |= kFlagElsewhere;
   if (header.unchecked) flags |= kFlagUnchecked;
@@ -37,6 +37,7 @@ void encode_header(const Header& header, std::span<std::byte> out) {
   wire.magic = kMagic;
   wire.version = header.version;
   wire.kind = static_cast<uint8_t>(header.kind);
+  ASSERT((header.extensions & ~kExtensions) == 0);
   wire.flags = flags_of(header);
   wire.method = header.method.value;
   wire.status = header.status;
@@ -95,8 +96,11 @@ Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in, uint8_
   const auto window_shift = static_cast<uint8_t>(wire.flags >> 4 & 0xf);
   const bool elsewhere = (wire.flags & kFlagElsewhere) != 0;
   const bool unchecked = (wire.flags & kFlagUnchecked) != 0;
-  if (pad_shift > kMaxWindowShift || window_shift > kMaxWindowShift || (wire.flags & 0xff00 & ~kFlags) != 0 ||
-      (names_memory && kind != Kind::request) || ((elsewhere || unchecked) && wire.data_bytes == 0)) {
+  const auto extensions = static_cast<uint8_t>(wire.flags >> 12);
+  const uint8_t may_have = kind == Kind::request ? kExtensions : kind == Kind::notice ? kExtensionTrace : 0;
+  if (pad_shift > kMaxWindowShift || window_shift > kMaxWindowShift || (wire.flags & 0x0f00 & ~kFlags) != 0 ||
+      (names_memory && kind != Kind::request) || ((elsewhere || unchecked) && wire.data_bytes == 0) ||
+      (extensions & ~may_have) != 0) {
     return Error(Errc::protocol_error, fmt::format("impossible flags: {:#06x}", wire.flags.get()));
   }
   Header header;
@@ -107,6 +111,7 @@ Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in, uint8_
   header.names_memory = names_memory;
   header.elsewhere = elsewhere;
   header.unchecked = unchecked;
+  header.extensions = extensions;
   header.method = MethodId(wire.method);
   header.status = wire.status;
   header.credits = wire.credits;

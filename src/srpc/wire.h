@@ -67,6 +67,13 @@ enum class Kind : uint8_t {
 };
 inline constexpr uint8_t kLastKind = 13;
 
+// What stands in front of a request's metadata, in this order (extensions.h). Counted in metadata_bytes.
+enum Extension : uint8_t {
+  kExtensionSequence = 1,  // requests, with kFeatureSequences
+  kExtensionTrace = 2,     // requests and notices, with kFeatureTrace
+  kExtensions = kExtensionSequence | kExtensionTrace,
+};
+
 // The header in host order. Fields that a kind doesn't use are zero.
 struct Header {
   uint8_t version = kVersionMax;
@@ -86,6 +93,7 @@ struct Header {
   bool names_memory = false;  // request: a memory block ends the metadata
   bool elsewhere = false;     // the data isn't in the stream: the server moves it
   bool unchecked = false;     // the data has no checksums
+  uint8_t extensions = 0;     // bits 12 to 15 of `flags`: what stands in front of the metadata (extensions.h)
 
   bool is_bulk() const { return data_bytes >= kBulkBytes && !elsewhere; }
   size_t crc_count() const { return unchecked ? 0 : (data_bytes + kCrcPage - 1) / kCrcPage; }
@@ -145,7 +153,9 @@ enum Feature : uint64_t {
   kFeatureNone = 0,
   kFeatureNotices = 1,
   kFeaturePush = 2,
-  kFeatures = kFeatureNotices | kFeaturePush,  // of this build
+  kFeatureSequences = 8,  // calls with a sequence are executed once, also when they are repeated (extensions.h)
+  kFeatureTrace = 16,     // requests and notices may name a trace
+  kFeatures = kFeatureNotices | kFeaturePush | kFeatureSequences | kFeatureTrace,  // of this build
 };
 
 // What one side speaks. There to be changed by tests, which let a newer version talk with an older one; and by nobody

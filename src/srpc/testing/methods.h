@@ -91,6 +91,15 @@ struct Again {
   using Reply = EchoBody;
 };
 
+// Adds the number to a sum, once, and gives what it is then; with the tail and the payload, after delay_us.
+struct Add {
+  static constexpr MethodId kId{0x010a};
+  static constexpr std::string_view kName = "add";
+  static constexpr bool kSequenced = true;
+  using Request = EchoBody;
+  using Reply = EchoBody;
+};
+
 inline std::byte pattern(size_t at) { return static_cast<std::byte>((at * 31) ^ (at >> 8)); }
 
 inline uint32_t crc_of(const mem::BufChain& chain) {
@@ -121,6 +130,7 @@ class Methods {
     server.register_method<Note>(*this, &Methods::note, {.max_concurrent = max_hang});
     server.register_method<Subscribe>(*this, &Methods::subscribe);
     server.register_method<Again>(*this, &Methods::echo, {.max_concurrent = 2000, .max_tail = 4000});
+    server.register_method<Add>(*this, &Methods::add, {.max_concurrent = 2000, .max_tail = 4000});
     server.register_method<Hang>(*this, &Methods::hang, {.max_concurrent = max_hang, .retry_after = milliseconds(7)});
   }
 
@@ -133,16 +143,33 @@ class Methods {
   uint64_t sum_of_notes = 0;
   std::vector<std::shared_ptr<PushTarget>> subscribers;
   uint64_t last_features = 0;
+  uint64_t adds = 0;  // executed
+  uint64_t sum = 0;
+  uint64_t adds_cancelled = 0;
+  Trace last_trace;
 
  private:
   Task<Result<Message<EchoBody>>> echo(CallContext& context, Message<EchoBody> request) {
     ++echoes;
     last_map_epoch = context.map_epoch;
+    last_trace = context.trace;
     last_features = context.features;
     if (request.meta.delay_us > 0) {
       CO_TRY(co_await context.loop.sleep(microseconds(request.meta.delay_us), context.cancel));
     }
     request.meta.number = request.meta.number + 1;
+    co_return request;
+  }
+  Task<Result<Message<EchoBody>>> add(CallContext& context, Message<EchoBody> request) {
+    ++adds;
+    last_trace = context.trace;
+    if (request.meta.delay_us > 0) {
+      auto slept = co_await context.loop.sleep(microseconds(request.meta.delay_us), context.cancel);
+      if (!slept) ++adds_cancelled;
+      CO_TRY(slept);
+    }
+    sum += request.meta.number;
+    request.meta.number = sum;
     co_return request;
   }
   Task<Result<Message<SizeBody>>> put(CallContext&, Message<None> request) {

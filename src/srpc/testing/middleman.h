@@ -162,9 +162,9 @@ class Bench {
     server.accept(std::make_unique<stream::StreamEndpoint>(context, wire->end(From::server)));
     return std::make_unique<stream::StreamEndpoint>(context, wire->end(From::client));
   }
-  Channel& make_channel(ChannelOptions options = {}) {
-    // One attempt in the time that a test gives it.
-    options.backoff_min = options.backoff_max = seconds(3600);
+  // `once`: one attempt in the time that a test gives it.
+  Channel& make_channel(ChannelOptions options = {}, bool once = true) {
+    if (once) options.backoff_min = options.backoff_max = seconds(3600);
     channels.push_back(std::make_unique<Channel>(loop, metrics, std::make_unique<WireConnector>(*this), options));
     return *channels.back();
   }
