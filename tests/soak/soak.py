@@ -40,8 +40,6 @@ class Server:
         self.address = line.split()[2]
         self.pid = self.process.pid
         self.metrics = {}
-        self.look()
-        self.pool_bytes = self.metrics["mem_pool_free_bytes"]  # nobody has been there yet
 
     def look(self):
         """Fetches the metrics: {name: sum of all its series}."""
@@ -82,13 +80,11 @@ class Server:
 
 
 class Probe:
-    """What is held, and how much more of it there may be. `none`: nothing at all, also after the warm-up."""
+    """What is held, and how much more of it there may be than after the warm-up; `fresh`: than before the first client came, so
+    that what the warm-up left behind isn't the standard."""
 
-    def __init__(self, name, read, slack, why, unit="", none=False):
-        self.name, self.read, self.slack, self.why, self.unit, self.none = name, read, slack, why, unit, none
-
-    def bound(self, before):
-        return self.slack + (0 if self.none else before[self.name])
+    def __init__(self, name, read, slack, why, unit="", fresh=False):
+        self.name, self.read, self.slack, self.why, self.unit, self.fresh = name, read, slack, why, unit, fresh
 
 
 def resident_kib(server):
@@ -112,19 +108,19 @@ def memfd_mappings(server):
     return sum("/memfd:" in line for line in server.proc("maps").splitlines())
 
 
-def pool_used(server):
-    return server.pool_bytes - server.metrics["mem_pool_free_bytes"]
+def pool_missing(server):
+    return -server.metrics["mem_pool_free_bytes"]
 
 
 PROBES = [
     Probe("memory", resident_kib, 3 * KIB, "what the C library keeps for the next time", "KiB"),
-    Probe("pool used", pool_used, 0, "all payload comes back", "bytes"),
-    Probe("descriptors", descriptors, 0, "each belongs to a connection"),
+    Probe("pool", pool_missing, 0, "all payload comes back; less free is more held", "bytes", fresh=True),
+    Probe("descriptors", descriptors, 0, "each belongs to a connection", fresh=True),
     Probe("mappings", mappings, 4, "the C library's own"),
-    Probe("memfd mappings", memfd_mappings, 0, "each belongs to a connection", none=True),
+    Probe("memfd mappings", memfd_mappings, 0, "each belongs to a connection", fresh=True),
     Probe("threads", threads, 0, "one for each poll group, and the first"),
-    Probe("connections", lambda s: s.metrics["srpc_server_connections"], 0, "all clients are dead", none=True),
-    Probe("calls under way", lambda s: s.metrics["srpc_server_calls_running"], 0, "nobody waits for them any more", none=True),
+    Probe("connections", lambda s: s.metrics["srpc_server_connections"], 0, "all clients are dead", fresh=True),
+    Probe("calls under way", lambda s: s.metrics["srpc_server_calls_running"], 0, "nobody waits for them any more", fresh=True),
 ]
 
 
@@ -133,9 +129,14 @@ def read_all(server):
     return {probe.name: probe.read(server) for probe in PROBES}
 
 
+def standard(fresh, warm):
+    """With what is compared, of the server before its first client and after the warm-up."""
+    return {p.name: (fresh if p.fresh else warm)[p.name] for p in PROBES}
+
+
 def excess(before, after):
     """The probes whose bound is broken."""
-    return [p for p in PROBES if after[p.name] > p.bound(before)]
+    return [p for p in PROBES if after[p.name] > before[p.name] + p.slack]
 
 
 # --- The clients ---
@@ -239,9 +240,11 @@ def soak(args, errors):
     clients = Clients(program, server, args.clients, args.mean_life, random.Random(args.seed), errors)
     progress = Progress(args.seconds, clients, args.quiet)
     try:
+        fresh = read_all(server)
         warm_up = min(60.0, args.seconds / 4)
         clients.run(warm_up, progress)
-        before = settle(server, args.settle, lambda held: all(held[p.name] <= p.slack for p in PROBES if p.none))
+        warm = settle(server, args.settle, lambda held: not [p for p in excess(fresh, held) if p.fresh])
+        before = standard(fresh, warm)
         clients.run(args.seconds - warm_up, progress)
         after = settle(server, args.settle, lambda held: not excess(before, held))
         progress.end()
