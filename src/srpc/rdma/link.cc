@@ -372,7 +372,7 @@ void Link::retire(std::vector<mem::BufChain>&& kept) {
 void Link::flush() {
   if (std::exchange(in_error_, true)) return;
   // If even that fails, destroying the queue pair remains.
-  (void)qp_->to_error();
+  unflushable_ = !qp_->to_error().has_value();
 }
 
 VerbResult<void> Link::destroy() {

@@ -78,7 +78,11 @@ class Link final : private SendQueue::Retired, private OneSidedQueue::Poster {
   bool sent_all() const { return failed() || !session_ || (session_->sends.empty() && !end_due_); }
   void flush();
   // The device has let go of everything that was posted.
-  bool flushed() const { return (!session_ || session_->sends.empty()) && receives_ == 0; }
+  bool flushed() const {
+    // Where nothing will be told any more there is nothing to wait for.
+    if (unflushable_ || queue_->broken) return true;
+    return (!session_ || session_->sends.empty()) && receives_ == 0;
+  }
   VerbResult<void> destroy();
 
   void on_completion(bool is_receive, uint32_t index, const WorkCompletion& completion);
@@ -151,7 +155,8 @@ class Link final : private SendQueue::Retired, private OneSidedQueue::Poster {
   bool end_due_ = false;
   bool end_sent_ = false;
   bool retired_ = false;
-  bool in_error_ = false;  // the queue pair
+  bool in_error_ = false;     // the queue pair
+  bool unflushable_ = false;  // it couldn't be brought there
   std::optional<std::string> failure_;
   std::vector<mem::BufChain> kept_;
 };

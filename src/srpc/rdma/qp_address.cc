@@ -34,6 +34,7 @@ Result<void> check_remote(const QpAddress& remote, const QpAddress& mine) {
   if (remote.mtu.get() < 256 || remote.mtu.get() > 4096 || !std::has_single_bit(remote.mtu.get())) {
     return nonsense("MTU", remote.mtu);
   }
+  if (remote.reads.get() == 0 || remote.reads.get() > 255) return nonsense("number of READs", remote.reads);
   if (remote.gid == decltype(remote.gid){}) return nonsense("GID", 0);
   return {};
 }

@@ -1,6 +1,7 @@
 #include "srpc/rdma/rdma_poll_group.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <utility>
@@ -27,7 +28,7 @@ class RdmaPollGroup::Pending final : public PendingLink {
     group_.add_link(*link_);
   }
   ~Pending() override {
-    if (link_ != nullptr) group_.bury(std::move(link_), {});
+    if (link_ != nullptr) group_.bury(std::move(link_), {}, {});
   }
 
   const QpAddress& local() const override { return local_; }
@@ -182,9 +183,9 @@ void RdmaPollGroup::forget_ready(RdmaStream& stream) {
 
 // --- Going ---
 
-void RdmaPollGroup::bury(std::unique_ptr<Link> link, std::vector<mem::BufChain>&& kept) {
+void RdmaPollGroup::bury(std::unique_ptr<Link> link, std::vector<mem::BufChain>&& kept, Fd socket) {
   link->retire(std::move(kept));
-  dying_.push_back({std::move(link), false, reactor().now() + options_.drain});
+  dying_.push_back({std::move(link), std::move(socket), false, reactor().now() + options_.drain});
   all_dead_.reset();
   if (!dying_timer_.armed()) reactor().arm(dying_timer_, dying_.back().deadline);
 }
@@ -207,9 +208,9 @@ size_t RdmaPollGroup::help_dying() {
       continue;
     }
     ++work;
-    std::unique_ptr<Link> link = std::move(dying_[i].link);
+    Dying through = std::move(dying_[i]);
     dying_.erase(dying_.begin() + static_cast<ptrdiff_t>(i));
-    end(std::move(link));
+    end(std::move(through));
   }
   if (dying_.empty()) {
     reactor().disarm(dying_timer_);
@@ -220,8 +221,11 @@ size_t RdmaPollGroup::help_dying() {
   return work;
 }
 
-void RdmaPollGroup::end(std::unique_ptr<Link> link) {
+void RdmaPollGroup::end(Dying dying) {
+  std::unique_ptr<Link> link = std::move(dying.link);
   forget_link(*link);
+  // A poll in the ring may hold the file open for a moment more.
+  if (dying.socket) ::shutdown(dying.socket.get(), SHUT_RDWR);
   if (const auto destroyed = link->destroy(); !destroyed) {
     LOG(error, "srpc: {}; what it may still reach is kept", link->rail().device().explain(destroyed.error()).message());
     metrics_.abandoned.add();

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/metrics.h"
 #include "base/status.h"
 #include "mem/pool.h"
@@ -81,6 +82,7 @@ class RdmaPollGroup final : public stream::StreamGroup, private Rail::Events {
   // A link without a stream.
   struct Dying {
     std::unique_ptr<Link> link;
+    Fd socket;  // its end may not overtake what was sent before
     bool flushing = false;
     Time deadline;  // of the present step
   };
@@ -95,10 +97,10 @@ class RdmaPollGroup final : public stream::StreamGroup, private Rail::Events {
   void forget_ready(RdmaStream& stream);
   size_t serve_ready(bool drained);
 
-  void bury(std::unique_ptr<Link> link, std::vector<mem::BufChain>&& kept);
+  void bury(std::unique_ptr<Link> link, std::vector<mem::BufChain>&& kept, Fd socket);
   // Takes the dying further. Those that are through are destroyed.
   size_t help_dying();
-  void end(std::unique_ptr<Link> link);
+  void end(Dying dying);
   static void on_dying(void* self) { (void)static_cast<RdmaPollGroup*>(self)->help_dying(); }
 
   QueueOptions options_;

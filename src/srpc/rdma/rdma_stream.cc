@@ -24,12 +24,8 @@ RdmaStream::RdmaStream(RdmaPollGroup& group, std::unique_ptr<Link> link, std::st
 RdmaStream::~RdmaStream() {
   let_go();
   group_.forget_ready(*this);
-  group_.bury(std::move(link_), std::move(kept_));
-  if (poll_ == nullptr) return;
-  // A poll in the ring holds the file open: without the shutdown the peer would hear of the end only when the ring has
-  // let go.
-  if (poll_->in_ring()) ::shutdown(socket_.get(), SHUT_RDWR);
-  std::exchange(poll_, nullptr)->let_go();
+  if (poll_ != nullptr) std::exchange(poll_, nullptr)->let_go();
+  group_.bury(std::move(link_), std::move(kept_), std::move(socket_));
 }
 
 void RdmaStream::hold(Fd socket) {

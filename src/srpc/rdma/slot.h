@@ -18,8 +18,8 @@ namespace cairn::srpc::rdma {
 struct SlotHeader {
   static constexpr uint8_t kEnd = 1;  // the sender's last bytes are in this slot or were in one before
 
-  Le16 bytes;    // of the stream, behind the header
-  Le16 credits;  // that come back to the receiver
+  Le16 bytes = 0;    // of the stream, behind the header
+  Le16 credits = 0;  // that come back to the receiver
   uint8_t flags = 0;
   uint8_t zero[3] = {};
 };

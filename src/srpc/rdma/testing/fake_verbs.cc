@@ -76,7 +76,8 @@ FakeHost::Objects FakeHost::objects() const {
 }
 
 int FakeHost::fault(Verb verb, const FakeDevice* device) {
-  if (fail_in_ > 0 && (!fail_verb_ || *fail_verb_ == verb) && --fail_in_ == 0) return fail_with_;
+  const bool counts = fail_verb_ ? *fail_verb_ == verb : verb != Verb::poll_cq;
+  if (fail_in_ > 0 && counts && --fail_in_ == 0) return fail_with_;
   // What is destroyed is, with or without the device.
   return device != nullptr && device->removed && verb != Verb::destroy_qp && verb != Verb::get_async_event &&
                  verb != Verb::poll_cq && verb != Verb::get_cq_event

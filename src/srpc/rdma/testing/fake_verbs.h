@@ -67,7 +67,8 @@ class FakeHost final : public Verbs {
   VerbResult<std::vector<Found>> devices() override;
   VerbResult<std::unique_ptr<VerbsDevice>> open(const std::string& name) override;
 
-  // The `nth` call from now on (1: the next), of `verb` or of any, fails with `error`.
+  // The `nth` call from now on (1: the next), of `verb` or of any, fails with `error`. (Of any: but looks into
+  // completion queues, whose number is a matter of time.)
   void fail_call(uint64_t nth, int error, std::optional<Verb> verb = {});
   // Whether that call has come.
   bool failed_call() const;
