@@ -32,16 +32,20 @@ std::string_view meaning_of(CompletionStatus status) {
   }
 }
 
+// Slots, those for bare credits, payload, and the last one of all: see flush().
 uint32_t depth_of(const QueueOptions& options, Role role) {
-  return options.slots + 2U + (role == Role::server ? options.one_sided_depth : 0U);
+  return options.slots + 2U + (role == Role::server ? options.one_sided_depth : 0U) + 1U;
 }
 
 QueueOptions fit(QueueOptions options, const DeviceLimits& limits, Role role) {
   options.slots = std::clamp(options.slots, kMinSlots, kMaxSlots);
   options.slot_bytes = std::clamp(options.slot_bytes, kMinSlotBytes, kMaxSlotBytes);
   const uint32_t most = limits.queue_pair_depth;
-  if (options.slots + 2U + 1U > most) options.slots = static_cast<uint16_t>(std::max<uint32_t>(kMinSlots, most - 3));
-  const uint32_t left = most > options.slots + 3U ? most - options.slots - 2U : 1U;
+  constexpr uint32_t kOthers = 4;  // at least
+  if (options.slots + kOthers > most) {
+    options.slots = static_cast<uint16_t>(most < kMinSlots + kOthers ? kMinSlots : most - kOthers);
+  }
+  const uint32_t left = most > options.slots + kOthers ? most - options.slots - kOthers + 1 : 1;
   options.one_sided_depth = static_cast<uint16_t>(std::clamp<uint32_t>(options.one_sided_depth, 1, left));
   const uint32_t reads = role == Role::server ? limits.reads_issued : limits.reads_answered;
   options.read_depth = static_cast<uint16_t>(std::clamp<uint32_t>(options.read_depth, 1, std::clamp(reads, 1U, 255U)));
@@ -371,8 +375,14 @@ void Link::retire(std::vector<mem::BufChain>&& kept) {
 
 void Link::flush() {
   if (std::exchange(in_error_, true)) return;
-  // If even that fails, destroying the queue pair remains.
   unflushable_ = !qp_->to_error().has_value();
+  if (unflushable_ || !session_ || session_->sends.empty()) return;
+  // What had arrived already without being signaled isn't told of. One more request, which goes nowhere, is, and
+  // retires those before it.
+  ++send_slots_used_;
+  const SendRequest last{.local = send_slot(0).first(sizeof(SlotHeader)), .local_key = memory_.key};
+  unflushable_ = !session_->sends.post(*qp_, last, id_base()).has_value();
+  if (unflushable_) --send_slots_used_;
 }
 
 VerbResult<void> Link::destroy() {
