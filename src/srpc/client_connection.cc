@@ -304,6 +304,9 @@ void ClientConnection::on_reply(Incoming& message) {
   release_slot(static_cast<uint32_t>(slot - slots_.data()));
   if (call == nullptr) {
     channel_.metrics_.late_replies.add();
+  } else if (draining_ && header.status == static_cast<uint16_t>(Errc::unavailable) &&
+             call->manner_ == PendingCall::Manner::repeatable && channel_.repeat(*call)) {
+    // It crossed with the goodbye.
   } else if (message.damaged) {
     call->finish(Errc::corrupt, "the reply's payload was damaged on its way");
   } else if (header.status == 0) {

@@ -161,7 +161,7 @@ TEST_F(PlacementTest, RefusesImpatientClients) {
   EXPECT_GT(refused, 0);
 }
 
-TEST_F(PlacementTest, ConnectionsWithoutAWishAreServedWhereTheyCome) {
+TEST_F(PlacementTest, ConnectionsWithoutAWishAreServedSomewhere) {
   for (int i = 0; i < 30; ++i) client.run(&use_poll_group, &client, address, kAnyPollGroup, 1);
   uint64_t echoes = 0;
   for (auto& part : parts) echoes += part->host.call([&] { return part->methods.echoes; });

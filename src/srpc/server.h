@@ -86,10 +86,16 @@ struct Introduction {
   std::optional<SessionKey> session;  // without a key: none
 };
 
-// Moves a connection to the poll group that its client named.
+// Moves a connection to the poll group that its client named, or that has the fewest connections.
 class Placement {
  public:
   virtual ~Placement() = default;
+  // For a client that named none: the poll group with the fewest connections; those with as few take turns. Called on
+  // the thread of `own`, which has accepted the connection. kAnyPollGroup: none takes any.
+  virtual uint16_t choose(uint16_t own) = 0;
+  // On the thread of `poll_group`: how many it serves now. kTakesNone: it stops.
+  virtual void publish(uint16_t poll_group, uint32_t connections) = 0;
+  static constexpr uint32_t kTakesNone = UINT32_MAX;
   // The server of `poll_group` will adopt() the connection on its own thread.
   virtual void place(uint16_t poll_group, std::unique_ptr<DetachedEndpoint> connection,
                      const Introduction& introduction) = 0;
@@ -131,7 +137,7 @@ class Server {
   void accept(std::unique_ptr<Endpoint> endpoint);
   // Goes on with a connection that another poll group accepted, whose client it has heard and recognised.
   void adopt(std::unique_ptr<Endpoint> endpoint, const Introduction& introduction);
-  // Without one, a hello that names another poll group is refused.
+  // Without one, a hello that names another poll group is refused, and everybody else is served here.
   void set_placement(Placement* placement) { placement_ = placement; }
 
   // Goes with every reply.
@@ -141,6 +147,12 @@ class Server {
   // Refuses new connections and new calls, tells clients so, and returns when all calls are answered and all
   // connections ended. At `deadline` it cancels what still runs, and waits for handlers to notice.
   Task<void> drain(Time deadline);
+
+  // Stops this poll group while the others go on: calls under way are answered, clients are told to go (draining); who
+  // named no poll group comes back to another one, who named this one is refused. What is accepted here meanwhile is
+  // given to the others. Returns when nothing is served here any more; at `deadline` it ends what still is. drain()
+  // comes all the same before the end.
+  Task<void> hand_over(Time deadline);
 
   // Ends all connections now, calls under way included, but for those with a sequence; clients may come back at once.
   void close_connections(const Close& why);
@@ -159,8 +171,14 @@ class Server {
     methods_.add(M::kId, M::kName, method_options,
                  std::make_unique<detail::TypedHandler<M, Invoke>>(invoke, method_options.max_tail));
   }
+  // With a goodbye, unless too many are being refused.
+  void refuse(std::unique_ptr<Endpoint> endpoint);
+  std::string why_refused() const;
+  bool is_full() const { return connections_.size() >= options_.max_connections; }
   ServerConnection& add_connection(std::unique_ptr<Endpoint> endpoint);
   // For connections.
+  // One begins or ends to be served here.
+  void count_served(int change);
   void on_connection_closed(const ServerConnection& connection, const Close& close);
   // The last thing that one does.
   void remove(ServerConnection& connection);
@@ -174,11 +192,14 @@ class Server {
   Placement* placement_ = nullptr;
   uint64_t map_epoch_ = 0;
   bool draining_ = false;
+  bool handing_over_ = false;  // only this poll group drains
+  uint32_t served_ = 0;        // connections past their hello
   size_t calls_running_ = 0;
   // By number, so that walking it doesn't follow addresses.
   std::map<uint64_t, std::unique_ptr<ServerConnection>> connections_;
   uint64_t next_connection_ = 1;
   Event empty_;
+  Event serves_none_;
   LogGate closed_log_;
   LogGate slow_log_;
 };

@@ -145,28 +145,40 @@ void ServerConnection::take(const Introduction& introduction) {
                   fmt::format("the client speaks versions {} to {}, this server {} to {}", hello.version_min,
                               hello.version_max, own.version_min, own.version_max)});
   }
-  const uint16_t wanted = hello.poll_group;
-  if (wanted == kAnyPollGroup || wanted == options.poll_group) return welcome(introduction);
+  Placement* const placement = server_.placement_;
+  uint16_t wanted = hello.poll_group;
+  if (wanted == kAnyPollGroup && placement != nullptr) wanted = placement->choose(options.poll_group);
+  if (wanted == kAnyPollGroup) wanted = options.poll_group;
+  if (wanted == options.poll_group) return serve_or_refuse(introduction);
   if (wanted >= options.poll_groups) {
     return close({CloseReason::no_poll_group,
                   fmt::format("poll group {} doesn't exist: there are {}", wanted, options.poll_groups)});
   }
-  auto detached = server_.placement_ == nullptr ? nullptr : endpoint_->detach();
+  auto detached = placement == nullptr ? nullptr : endpoint_->detach();
   if (detached == nullptr) {
+    // Nobody would notice.
+    if (hello.poll_group == kAnyPollGroup) return serve_or_refuse(introduction);
     return close({CloseReason::no_poll_group,
                   fmt::format("poll group {} can't be reached by way of poll group {}", wanted, options.poll_group)});
   }
   server_.metrics_->placed.add();
-  server_.placement_->place(wanted, std::move(detached), introduction);
+  placement->place(wanted, std::move(detached), introduction);
   state_ = State::closed;
   close_ = {CloseReason::none, "placed"};
   remove_if_done();
+}
+
+void ServerConnection::serve_or_refuse(const Introduction& introduction) {
+  if (!server_.draining_) return welcome(introduction);
+  close({CloseReason::refused, server_.why_refused()});
 }
 
 void ServerConnection::welcome(const Introduction& introduction) {
   const HelloBody& hello = introduction.hello;
   const ServerOptions& options = server_.options_;
   state_ = State::open;
+  served_ = true;
+  server_.count_served(1);
   endpoint_->limit_data(options.max_data);
   arm_timer();
   version_ = std::min(hello.version_max, options.protocol.version_max);
@@ -196,7 +208,6 @@ void ServerConnection::welcome(const Introduction& introduction) {
   Header header;
   header.kind = Kind::hello_reply;
   send(header, bytes, {});
-  if (server_.draining_) announce_drain();
 }
 
 bool ServerConnection::within_credit(const Header& header) {

@@ -40,6 +40,8 @@ class ServerConnection final : private EndpointEvents {
   void lose_calls();
 
   uint64_t number() const { return number_; }
+  // Its hello was answered here.
+  bool is_served() const { return served_; }
   const std::string& peer() const { return endpoint_->peer(); }
 
  private:
@@ -56,6 +58,7 @@ class ServerConnection final : private EndpointEvents {
   void on_proof(const Incoming& message);
   // Serves the client here, or gives the connection to the poll group that the client wants.
   void take(const Introduction& introduction);
+  void serve_or_refuse(const Introduction& introduction);
   void welcome(const Introduction& introduction);
   void on_request(Incoming& message);
   void on_cancel(uint64_t request_id);
@@ -91,6 +94,7 @@ class ServerConnection final : private EndpointEvents {
   std::unique_ptr<Endpoint> endpoint_;
   State state_ = State::hello;
   Close close_;
+  bool served_ = false;
   bool paused_ = false;
   uint8_t version_ = kVersionMin;
   uint64_t features_ = 0;

@@ -17,6 +17,7 @@ struct ServerProcess::Group {
 
   // These on the group's thread.
   Task<Result<void>> listen(ReactorPlacement* placement, Address at, bool shared_memory);
+  Task<void> hand_over(Duration grace) { co_await server.hand_over(server.loop().now() + grace); }
   Task<void> close(ReactorPlacement* placement, Duration grace);
 
   uint16_t index() const { return server.options().poll_group; }
@@ -88,6 +89,10 @@ Result<void> ServerProcess::open(const ServerProcessOptions& options, const Make
 ServerProcess::~ServerProcess() { stop({}); }
 
 ReactorHost& ServerProcess::host(size_t poll_group) { return *groups_[poll_group]->host; }
+
+void ServerProcess::drain(size_t poll_group, Duration grace) {
+  groups_[poll_group]->host->run(&Group::hand_over, groups_[poll_group].get(), grace);
+}
 
 void ServerProcess::stop(Duration grace) {
   // Side by side, and all before the first thread ends: one group may still hand a connection to another.

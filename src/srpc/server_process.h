@@ -58,6 +58,10 @@ class ServerProcess {
   size_t poll_groups() const { return groups_.size(); }
   ReactorHost& host(size_t poll_group);
 
+  // Stops one poll group while the others go on (Server::hand_over), and returns when it serves nobody any more. Its
+  // thread stays, and what its listener accepts is given to the others. Not while another thread stops the process.
+  void drain(size_t poll_group, Duration grace);
+
   // Takes no new connections and calls, waits until those under way are answered, `grace` at most, and ends the
   // threads.
   void stop(Duration grace);

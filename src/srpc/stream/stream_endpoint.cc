@@ -10,6 +10,8 @@ namespace {
 
 // Receives in one round of one connection: 16 times at most, then others get their turn.
 constexpr int kReceivesPerRound = 16;
+// And messages, for a receive may bring hundreds of small ones.
+constexpr int kMessagesPerRound = 64;
 // The largest payload in 1 MiB blocks, and the stage.
 constexpr size_t kReceiveVectors = kMaxData / mem::kMaxBlock + 2;
 constexpr size_t kSendVectors = 64;
@@ -57,6 +59,7 @@ void StreamEndpoint::on_receivable() {
   if (state_ == State::closing) return discard();
   if (state_ != State::open || in_receive_) return;
   in_receive_ = true;
+  messages_left_ = kMessagesPerRound;
   deliver_pulled();
   for (int i = 0; deliver(); ++i) {
     if (i == kReceivesPerRound) {
@@ -95,6 +98,10 @@ void StreamEndpoint::on_receivable() {
 bool StreamEndpoint::deliver() {
   for (;;) {
     if (state_ != State::open || !may_receive()) return false;
+    if (messages_left_ == 0) {
+      continue_.post();
+      return false;
+    }
     Incoming message;
     switch (reader_.next(message)) {
       case Reader::Step::need_bytes:
@@ -105,9 +112,11 @@ bool StreamEndpoint::deliver() {
       case Reader::Step::message:
         if (message.header.kind == Kind::reply) moved_.answered(message.header.request_id);
         moved_.requested(message.header.request_id, reader_.reply_pieces());
+        --messages_left_;
         events_->on_message(message);
         break;
       case Reader::Step::elsewhere:
+        --messages_left_;
         find_data(message);
         break;
       case Reader::Step::failed:

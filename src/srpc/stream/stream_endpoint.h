@@ -104,6 +104,7 @@ class StreamEndpoint final : public Endpoint, private StreamEvents, private Move
 
   bool paused_ = false;
   bool in_receive_ = false;
+  int messages_left_ = 0;     // to be delivered in this round
   bool blocked_ = false;      // a send would have blocked; on_sendable will come
   bool send_failed_ = false;  // nothing can be sent any more; what the peer said may still be read
   bool shut_down_ = false;
