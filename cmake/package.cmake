@@ -16,7 +16,7 @@ set(srpc_package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/srpc")
 set(srpc_public_headers
   base/json_text.h base/log.h base/units.h base/version.h mem/copy.h reactor/deadline.h
   reactor/offload.h reactor/resolve.h reactor/signals.h reactor/stop_signals.h reactor/stream.h
-  srpc/call.h srpc/call_context.h srpc/channel.h srpc/close_reason.h srpc/key_ring.h srpc/message.h
+  srpc/call.h srpc/call_context.h srpc/channel.h srpc/close_reason.h srpc/key_file.h srpc/key_ring.h srpc/message.h
   srpc/near_connector.h
   srpc/reactor_host.h srpc/reactor_placement.h srpc/server.h srpc/server_process.h srpc/transport.h srpc/wire.h
   srpc/inproc/hub.h srpc/inproc/local_connector.h srpc/shm/shm_connector.h srpc/shm/shm_listener.h

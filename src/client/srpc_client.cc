@@ -114,7 +114,8 @@ Result<srpc::Channel*> SrpcClient::channel_to(engine::GroupId group) {
     link.address = node.address;
     link.channel = std::make_unique<srpc::Channel>(
         context_.loop, channel_metrics_, context_.connectors.make(node, location->poll_group),
-        srpc::ChannelOptions{.poll_group = location->poll_group, .client_id = context_.client_id});
+        srpc::ChannelOptions{
+            .poll_group = location->poll_group, .client_id = context_.client_id, .keys = options_.keys});
   }
   return link.channel.get();
 }

@@ -39,6 +39,7 @@ class SrpcClient final : public Client {
     Duration call_timeout = seconds(30);  // of calls that name no deadline
     // Tries of one call when its connection is lost and it may be repeated.
     uint32_t lost_tries = 4;
+    const srpc::KeyRing* keys = nullptr;  // of the cluster; outlives the client
   };
 
   SrpcClient(Context context, control::ClusterMap map, Options options);

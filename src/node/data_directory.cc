@@ -12,6 +12,7 @@
 #include "admin/secrets.h"
 #include "base/hex.h"
 #include "node/files.h"
+#include "srpc/key_file.h"
 
 namespace cairn::node {
 namespace {
@@ -133,13 +134,16 @@ Result<void> DataDirectory::load_or_create_identity(Rng& rng, const WallClock& c
 }
 
 Result<void> DataDirectory::load_or_create_secrets(Rng& rng) {
-  std::array<std::byte, 32> key{};
-  rng.fill(key);
   TRY(admin_token_, load_or_create_line(admin_token_path(path_), admin::random_token(rng)));
-  TRY(cluster_key_, load_or_create_line(path_ + "/cluster_key", to_hex(key)));
-  if (cluster_key_.size() != 64 || !from_hex(cluster_key_, key)) {
-    return damaged(path_ + "/cluster_key", "is not 64 hexadecimal digits");
+  const std::string keys_path = path_ + "/cluster_key";
+  if (!exists(keys_path)) {
+    std::array<std::byte, srpc::SharedKey::kBytes> fresh{};
+    rng.fill(fresh);
+    TRY(write_file_durably(keys_path, to_hex(fresh) + "\n", 0600));
   }
+  auto keys = srpc::read_key_file(keys_path);
+  if (!keys) return Error(Errc::corrupt, keys.error().message());
+  cluster_keys_ = *std::move(keys);
 
   const std::string path = path_ + "/credentials.json";
   if (!exists(path)) {

@@ -5,7 +5,7 @@
 //   ├── node.json         format version, cluster and node identity, the devices that belong to it
 //   ├── credentials.json  0600  the access key made at first start
 //   ├── admin_token       0600  the bearer token of the admin API
-//   ├── cluster_key       0600  proves to other nodes that this one belongs to the cluster
+//   ├── cluster_key       0600  keys that prove to other nodes that this one belongs to the cluster (srpc/key_file.h)
 //   ├── device0           the default device file
 //   └── store/            the ordered store (RocksDB)
 #pragma once
@@ -19,6 +19,7 @@
 #include "base/rng.h"
 #include "base/status.h"
 #include "base/time.h"
+#include "srpc/key_ring.h"
 
 namespace cairn::node {
 
@@ -54,8 +55,8 @@ class DataDirectory {
   const Identity& identity() const { return identity_; }
   const Credentials& credentials() const { return credentials_; }
   const std::string& admin_token() const { return admin_token_; }
-  // 64 hexadecimal digits.
-  const std::string& cluster_key() const { return cluster_key_; }
+  // As the file has them: the first proves. At least one.
+  const std::vector<srpc::SharedKey>& cluster_keys() const { return cluster_keys_; }
   const std::vector<KnownDevice>& devices() const { return devices_; }
 
   std::string default_device_path() const { return path_ + "/device0"; }
@@ -76,7 +77,7 @@ class DataDirectory {
   std::vector<KnownDevice> devices_;
   Credentials credentials_;
   std::string admin_token_;
-  std::string cluster_key_;
+  std::vector<srpc::SharedKey> cluster_keys_;
 };
 
 // For the CLI: the token in a data directory, and the endpoint that a node wrote there when it became ready.

@@ -67,7 +67,7 @@ TEST_F(DataDirectoryTest, FirstStartMakesIdentityAndSecretsOnlyForTheOwner) {
     EXPECT_NE(identity.cluster_id, identity.node_id);
     EXPECT_EQ(credentials.access_key.size(), 20u);
     EXPECT_EQ(credentials.secret_key.size(), 40u);
-    EXPECT_EQ(directory->cluster_key().size(), 64u);
+    EXPECT_EQ(directory->cluster_keys().size(), 1u);
     EXPECT_GE(token.size(), 32u);
   }
   EXPECT_EQ(mode(path_), 0700u);
@@ -139,7 +139,15 @@ TEST_F(DataDirectoryTest, DamageIsNamed) {
   EXPECT_THAT(error(), HasSubstr("credentials.json holds no access key"));
   remove_file(path_ + "/credentials.json");
   overwrite("cluster_key", "0123456789abcdef0123");
-  EXPECT_THAT(error(), HasSubstr("cluster_key is not 64"));
+  EXPECT_THAT(error(), HasSubstr("cluster_key has no key in line 1"));
+  overwrite("cluster_key", "# while they are changed\n" + std::string(64, 'a') + "\n" + std::string(64, 'b') + "\n");
+  overwrite("admin_token", "0123456789abcdef0123");
+  overwrite("credentials.json", R"({"access_key": "a", "secret_key": "s"})");
+  {
+    const auto changing = open();
+    ASSERT_TRUE(changing) << changing.error().to_string();
+    EXPECT_EQ(changing->cluster_keys().size(), 2u);
+  }
   overwrite("admin_token", "\n");
   EXPECT_THAT(error(), HasSubstr("admin_token holds no secret"));
 }

@@ -35,7 +35,12 @@ std::string_view mode_name(Mode mode) {
   return "";
 }
 
-StorageNode::Options storage_options(const Part::Shared& shared, uint32_t index) {
+std::optional<srpc::KeyRing> keys_of(const Part::Shared& shared) {
+  if (shared.settings.srpc_keys != "required") return std::nullopt;
+  return srpc::KeyRing(shared.directory.cluster_keys());
+}
+
+StorageNode::Options storage_options(const Part::Shared& shared, uint32_t index, const srpc::KeyRing* keys) {
   const uint64_t cache = shared.resources.engine_cache_bytes / shared.device.geometry.shard_count;
   return {.node = shared.directory.identity().node_id,
           .life = shared.life,
@@ -43,7 +48,8 @@ StorageNode::Options storage_options(const Part::Shared& shared, uint32_t index)
           .map = shared.map,
           .shard = {.cache_bytes = cache,
                     .dirty_bytes = cache / 4 * 3,
-                    .checkpoint_interval = shared.settings.engine_checkpoint_interval}};
+                    .checkpoint_interval = shared.settings.engine_checkpoint_interval},
+          .keys = keys};
 }
 
 s3::Settings s3_settings(const NodeSettings& settings) {
@@ -101,7 +107,9 @@ Part::Part(const Shared& shared, uint32_t index, std::span<std::byte> memory, st
       device_(worker_.reactor(), shared.disk, registry_),
       tcp_(worker_.reactor(), pool_),
       ways_(tcp_),
-      storage_({worker_.reactor(), registry_, pool_, shared.wall_clock, ways_}, storage_options(shared, index)),
+      keys_(keys_of(shared)),
+      storage_({worker_.reactor(), registry_, pool_, shared.wall_clock, ways_},
+               storage_options(shared, index, keys_ ? &*keys_ : nullptr)),
       background_(worker_.reactor()),
       s3_handler_({worker_.reactor(), shared.wall_clock, storage_.objects(), registry_}, s3_settings(shared.settings)),
       s3_front_(worker_.reactor(), {worker_.reactor(), pool_, registry_, shared.wall_clock},

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,6 +34,7 @@
 #include "node/storage_node.h"
 #include "reactor/offload.h"
 #include "reactor/worker.h"
+#include "srpc/key_ring.h"
 #include "srpc/reactor_placement.h"
 #include "srpc/tcp/tcp_connector.h"
 #include "srpc/tcp/tcp_listener.h"
@@ -129,6 +131,8 @@ class Part {
   std::vector<std::unique_ptr<kv::OrderedStore>> views_;  // one for each shard of this part
   srpc::tcp::TcpPollGroup tcp_;
   TcpWays ways_;
+  // Of this reactor, so that it could be changed here.
+  std::optional<srpc::KeyRing> keys_;
   StorageNode storage_;
   srpc::ReactorPlacement* placement_ = nullptr;
   std::unique_ptr<srpc::tcp::TcpListener> srpc_listener_;

@@ -76,11 +76,13 @@ Result<void> Process::start() {
 Result<void> Process::take_ports() {
   const auto take = [this](Service service) -> Result<HeldPort> {
     TRY(const Address at, listen_at(line_.settings.values(), service));
-    // Clients of SRPC don't prove anything yet, and it gives access to everything.
-    if (service == Service::srpc && !at.is_loopback()) {
+    // It gives access to everything.
+    const bool open_to_all = line_.settings.values().srpc_keys != "required";
+    if (service == Service::srpc && open_to_all && !at.is_loopback()) {
       return Error(
-          Errc::unsupported,
-          fmt::format("srpc can't listen on {}: this release serves it on loopback only; set listen.srpc=127.0.0.1",
+          Errc::invalid_argument,
+          fmt::format("srpc can't listen on {} without keys, since everybody who reaches it may do everything: set "
+                      "srpc.keys=required, or listen.srpc=127.0.0.1",
                       at.to_string()));
     }
     auto held = while_busy(seconds(2), [&] { return HeldPort::take(at); });

@@ -36,6 +36,7 @@ struct NodeSettings {
   std::string listen_s3;     // empty: listen_default
   std::string listen_admin;  // likewise
   std::string listen_srpc;
+  std::string srpc_keys;
   std::optional<uint64_t> ports_base;
   std::optional<uint64_t> ports_s3;
   std::optional<uint64_t> ports_admin;

@@ -97,7 +97,7 @@ const Setting kTable[] = {
     {.name = "listen.srpc",
      .member = &S::listen_srpc,
      .default_text = "127.0.0.1",
-     .help = "address for SRPC; loopback only in this release"},
+     .help = "address for SRPC; beyond loopback only with srpc.keys=required"},
     {.name = "ports.base",
      .member = &S::ports_base,
      .default_text = "auto",
@@ -119,6 +119,13 @@ const Setting kTable[] = {
      .default_text = "auto",
      .max = 65535,
      .help = "port for SRPC; 0: any free one; auto: by ports.base, else 7400"},
+
+    {.name = "srpc.keys",
+     .member = &S::srpc_keys,
+     .default_text = "off",
+     .choices = "off|required",
+     .help = "required: SRPC serves only those who know a key of the file cluster_key in the data directory; off: "
+             "everybody who reaches its port"},
 
     {.name = "s3.domains",
      .member = &S::s3_domains,

@@ -14,6 +14,7 @@ srpc::ServerOptions server_options(const StorageNode::Options& options) {
   ASSERT(self != nullptr);
   server.poll_groups = self->poll_groups;
   server.server_id = options.life;
+  server.keys = options.keys;
   return server;
 }
 
@@ -48,7 +49,8 @@ StorageNode::StorageNode(const Context& context, Options options)
       service_(host_),
       server_(context.loop, context.registry, context.pool, server_options(options_)),
       routes_(*this, context.connectors),
-      client_({context.loop, context.registry, context.pool, routes_, options_.life}, options_.map),
+      client_({context.loop, context.registry, context.pool, routes_, options_.life}, options_.map,
+              {.keys = options_.keys}),
       objects_({context.loop, client_, context.registry, context.wall_clock}, identity_of(options_)),
       janitor_({context.loop, client_, context.registry, context.wall_clock}, janitor_options(options_)) {
   server_.set_map_epoch(options_.map.epoch);

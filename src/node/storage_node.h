@@ -51,6 +51,8 @@ class StorageNode {
     uint16_t poll_group = 0;
     control::ClusterMap map;
     engine::ShardOptions shard;
+    // What its server asks clients for, and its client proves. null: nothing. Outlives the node.
+    const srpc::KeyRing* keys = nullptr;
   };
   // A shard of this reactor with its own part of a store. Both outlive the node.
   struct Seat {

@@ -42,6 +42,23 @@ class Perf(srpc.ProgramTest):
         self.assertGreater(run["cpu_us_per_call"]["server"], 0)
 
 
+class Keys(Perf):
+    def test_measures_with_a_key(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="srpc-keys-"))
+        self.addCleanup(shutil.rmtree, folder)
+        key = srpc.make_key_file(folder)
+        server = srpc.perf_server("--key-file", key)
+        self.addCleanup(server.close)
+        for transport in ("tcp", "shm"):
+            said = self.client(server.address, "--transport", transport, "--key-file", key)
+            self.assertEqual(said["runs"][0]["transport"], transport)
+        self.assert_fails(self.run_program("client", server.address, *SECONDS), 1, "not_authenticated", "--key-file FILE")
+        done = self.run_program("sweep", "--key-file", key, "--depth", "1", "--transport", "shm", *SECONDS, "--out", folder / "out")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for command in ("server", "client", "sweep"):
+            self.assert_fails(self.run_program(command, "--key-file", folder / "none"), 2, "--key-file", "No such file")
+
+
 class Client(Perf):
     @classmethod
     def setUpClass(cls):

@@ -3,8 +3,10 @@
 
 import json
 import pathlib
+import shutil
 import signal
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "lib"))
 from cairntest import srpc  # noqa: E402
@@ -90,6 +92,38 @@ class Ping(srpc.ProgramTest):
         done = self.run_program(server.address, "--timeout", "300ms", "--transport", "tcp")
         server.process.send_signal(signal.SIGCONT)
         self.assert_fails(done, 4, "overloaded")
+
+    def test_keys(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="srpc-keys-"))
+        self.addCleanup(shutil.rmtree, folder)
+        right, wrong = srpc.make_key_file(folder, "right"), srpc.make_key_file(folder, "wrong")
+        server = srpc.perf_server("--key-file", right)
+        self.addCleanup(server.close)
+        for transport in ("tcp", "shm"):
+            where = (server.address, "--transport", transport, "-c", 1)
+            self.assertEqual(self.run_program(*where, "--key-file", right).returncode, 0)
+            self.assert_fails(self.run_program(*where), 1, "not_authenticated", "--key-file FILE")
+            self.assert_fails(self.run_program(*where, "--key-file", wrong), 1, "aren't the server's")
+        # While keys are changed both are accepted, and the first one proves.
+        both = folder / "both"
+        both.write_text(wrong.read_text() + right.read_text())
+        self.assert_fails(self.run_program(server.address, "-c", 1, "--key-file", both), 1, "aren't the server's")
+        both.write_text(right.read_text() + wrong.read_text())
+        self.assertEqual(self.run_program(server.address, "-c", 1, "--key-file", both).returncode, 0)
+        # An open server has nothing to prove with.
+        self.assert_fails(self.run_program(self.server.address, "-c", 1, "--key-file", right), 1, "or it has none")
+        said = self.assert_fails(self.run_program(server.address, "--json"), 1)
+        self.assertEqual(json.loads(said)["error"]["code"], "unauthenticated")
+
+    def test_key_files_that_are_none(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="srpc-keys-"))
+        self.addCleanup(shutil.rmtree, folder)
+        bad = folder / "bad"
+        for text, message in (("", "has no key"), ("secret\n", "line 1: a key is a line of 64 hexadecimal digits")):
+            bad.write_text(text)
+            said = self.assert_fails(self.run_program("--key-file", bad), 2, str(bad), message)
+            self.assertNotIn("secret", said)
+        self.assert_fails(self.run_program("--key-file", folder / "none"), 2, "No such file")
 
     def test_wrong_usage(self):
         for arguments in (("--count", "0"), ("--count", "x"), ("--timeout", "5"), ("--timeout", "0"),

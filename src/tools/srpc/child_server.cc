@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <string>
+#include <vector>
 
 #include "base/fd.h"
 #include "tools/srpc/target.h"
@@ -40,22 +41,24 @@ Result<std::string> read_line(const Fd& from) {
 
 }  // namespace
 
-Result<std::unique_ptr<ChildServer>> ChildServer::start(Mode mode, uint32_t poll_groups) {
+Result<std::unique_ptr<ChildServer>> ChildServer::start(Mode mode, uint32_t poll_groups, const std::string& key_file) {
   int ends[2];
   if (::pipe(ends) != 0) return error_from_errno(errno, "pipe");
   const Fd input(ends[0]);
   Fd output(ends[1]);
-  std::string words[] = {"srpc-perf",      "server",
-                         "--listen",       "127.0.0.1:0",
-                         "--mode",         std::string(mode_name(mode)),
-                         "--poll-groups",  fmt::format("{}", poll_groups),
-                         "--print-address"};
-  char* arguments[std::size(words) + 1] = {};
-  for (size_t i = 0; i < std::size(words); ++i) arguments[i] = words[i].data();
+  std::vector<std::string> words = {"srpc-perf",      "server",
+                                    "--listen",       "127.0.0.1:0",
+                                    "--mode",         std::string(mode_name(mode)),
+                                    "--poll-groups",  fmt::format("{}", poll_groups),
+                                    "--print-address"};
+  if (!key_file.empty()) words.insert(words.end(), {"--key-file", key_file});
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return error_from_errno(errno, "fork");
-  if (pid == 0) become_server(output.get(), parent, arguments);
+  if (pid == 0) become_server(output.get(), parent, arguments.data());
   std::unique_ptr<ChildServer> self(new ChildServer(pid));
   output.reset();
   TRY(self->address_, read_line(input));

@@ -100,8 +100,9 @@ class LoadThread {
 Task<std::optional<Failure>> LoadThread::connect() {
   channel_ = std::make_unique<Channel>(
       host_->reactor(), host_->metrics(), host_->connector(to_, workload_.way),
-      ChannelOptions{.poll_group = poll_group_, .connect_timeout = workload_.connect_timeout});
-  if (auto failure = co_await reach(*channel_, workload_.way, workload_.connect_timeout)) co_return failure;
+      ChannelOptions{.poll_group = poll_group_, .connect_timeout = workload_.connect_timeout, .keys = workload_.keys});
+  if (auto failure = co_await reach(*channel_, workload_.way, workload_.connect_timeout, workload_.keys != nullptr))
+    co_return failure;
   if (workload_.operation != Operation::read && workload_.size > 0) {
     auto payload = co_await host_->pool().alloc_chain(workload_.size);
     if (!payload) co_return local_failure(payload.error());
@@ -156,7 +157,7 @@ class Observer {
   Observer(std::unique_ptr<ReactorHost> host, const Address& to, const Workload& workload)
       : host_(std::move(host)),
         workload_(workload),
-        channel_(host_->reactor(), host_->metrics(), host_->connector(to, workload.way)) {}
+        channel_(host_->reactor(), host_->metrics(), host_->connector(to, workload.way), {.keys = workload.keys}) {}
   ~Observer() { host_->run(&Channel::close, &channel_); }
 
   ReactorHost& host() { return *host_; }
@@ -179,7 +180,7 @@ class Observer {
 };
 
 Task<std::optional<Failure>> Observer::connect() {
-  co_return co_await reach(channel_, workload_.way, workload_.connect_timeout);
+  co_return co_await reach(channel_, workload_.way, workload_.connect_timeout, workload_.keys != nullptr);
 }
 
 Task<std::expected<Observer::Used, Failure>> Observer::look() {

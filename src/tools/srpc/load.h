@@ -8,6 +8,7 @@
 
 #include "base/time.h"
 #include "reactor/address.h"
+#include "srpc/key_ring.h"
 #include "srpc/reactor_host.h"
 #include "tools/srpc/exit_code.h"
 #include "tools/srpc/latency_histogram.h"
@@ -27,6 +28,7 @@ struct Workload {
   Duration warm_up = milliseconds(200);
   Duration time = seconds(3);
   Duration connect_timeout = seconds(5);
+  const KeyRing* keys = nullptr;  // outlives the measurement
 };
 
 struct Measured {

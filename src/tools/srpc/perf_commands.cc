@@ -60,6 +60,7 @@ Results measure_all(const ClientPlan& plan, const Address& server, const std::fu
         workload.way = way;
         workload.size = size;
         workload.depth = depth;
+        workload.keys = keys_of(plan.keys);
         auto measured = measure(server, workload);
         if (!measured) return std::unexpected(std::move(measured).error());
         each(*measured);
@@ -111,7 +112,8 @@ int run_server(const ServerPlan& plan) {
                             .poll_groups = static_cast<uint16_t>(plan.poll_groups),
                             .mode = plan.mode,
                             .memory = plan.memory,
-                            .shared_memory = plan.shared_memory},
+                            .shared_memory = plan.shared_memory,
+                            .server = {.keys = keys_of(plan.keys)}},
                            [](Server& server, ReactorHost&) { return std::make_shared<PerfService>(server); });
   if (!process) {
     return report(kProgram, cannot_serve(process.error()), false);
@@ -156,7 +158,7 @@ int run_sweep(const SweepPlan& plan) {
   std::unique_ptr<ChildServer> child;
   std::string where = plan.client.server;
   if (where.empty()) {
-    auto started = ChildServer::start(plan.client.workload.mode, plan.poll_groups);
+    auto started = ChildServer::start(plan.client.workload.mode, plan.poll_groups, plan.client.key_file);
     if (!started) return report(kProgram, failure_of(started.error()), json);
     child = *std::move(started);
     where = child->address();

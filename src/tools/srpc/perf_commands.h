@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/time.h"
 #include "reactor/reactor.h"
+#include "srpc/key_ring.h"
 #include "tools/srpc/load.h"
 
 namespace cairn::srpc::tools {
@@ -19,6 +21,7 @@ struct ServerPlan {
   Mode mode = Mode::automatic;
   size_t memory = 0;  // of each poll group
   bool shared_memory = true;
+  std::optional<KeyRing> keys = {};
   bool print_address = false;  // only that, on standard output, for programs
 };
 // Until SIGINT or SIGTERM.
@@ -30,7 +33,9 @@ struct ClientPlan {
   std::vector<Way> ways;
   std::vector<size_t> sizes;
   std::vector<uint32_t> depths;
-  Workload workload;  // the rest
+  Workload workload;  // the rest, but for its keys
+  std::string key_file = "";
+  std::optional<KeyRing> keys = {};  // of that file
   bool json = false;
 };
 int run_client(const ClientPlan& plan);

@@ -30,36 +30,46 @@ constexpr Advice kAdvice[] = {
      "the other side ended the connection instead of saying hello: not an SRPC server, or one that is stopping"},
     {true, Errc::unsupported, Exit::not_srpc, "no version of SRPC that both sides speak: update the older one"},
     {true, Errc::unavailable, Exit::unreachable, "the server takes no connections now: it is stopping or full"},
-    {true, Errc::unauthenticated, Exit::failed,
-     "the server serves only those who know its cluster's key, and this program has none"},
     {true, Errc::invalid_argument, Exit::failed, "ask for a poll group below the number that the server has"},
 };
 
+constexpr std::string_view kNoKeyAdvice =
+    "the server serves only those who know its cluster's key: name a file with it, --key-file FILE";
+constexpr std::string_view kWrongKeyAdvice =
+    "the keys in --key-file aren't the server's, or it has none: take the file of its cluster, or leave the option out";
 constexpr std::string_view kShmAdvice =
     "shared memory needs a server on this machine, of the same user or root, that offers it: try --transport tcp";
 
 }  // namespace
 
-Failure explain(const Error& error, bool reached, std::string_view where, Way way, Duration timeout) {
+Failure explain(const Error& error, const Attempt& attempt) {
   std::string what = error.message();
   // The channel puts the stage and the address in front; a deadline alone says neither.
   if (error.code() == Errc::timed_out)
-    what = fmt::format("no answer from {} within {}", where, format_duration(timeout));
+    what = fmt::format("no answer from {} within {}", attempt.where, format_duration(attempt.timeout));
   const std::string code(errc_name(error.code()));
-  if (!reached && way == Way::shm) return {Exit::unreachable, code, fmt::format("{}: {}", what, kShmAdvice)};
+  if (error.code() == Errc::unauthenticated) {
+    return {Exit::failed, code, fmt::format("{}: {}", what, attempt.with_key ? kWrongKeyAdvice : kNoKeyAdvice)};
+  }
+  if (!attempt.reached && attempt.way == Way::shm)
+    return {Exit::unreachable, code, fmt::format("{}: {}", what, kShmAdvice)};
   for (const Advice& advice : kAdvice) {
-    if (advice.reached == reached && advice.code == error.code()) {
+    if (advice.reached == attempt.reached && advice.code == error.code()) {
       return {advice.exit, code, fmt::format("{}: {}", what, advice.text)};
     }
   }
-  return {reached ? Exit::failed : Exit::unreachable, code, what};
+  return {attempt.reached ? Exit::failed : Exit::unreachable, code, what};
 }
 
-Task<std::optional<Failure>> reach(Channel& channel, Way way, Duration timeout) {
+Task<std::optional<Failure>> reach(Channel& channel, Way way, Duration timeout, bool with_key) {
   Deadline deadline(channel.loop(), channel.loop().now() + timeout);
   const auto attempted = co_await channel.wait_attempt(deadline.token());
   if (attempted) co_return std::nullopt;
-  co_return explain(attempted.error(), channel.reached_peer(), channel.address(), way, timeout);
+  co_return explain(attempted.error(), {.where = channel.address(),
+                                        .way = way,
+                                        .timeout = timeout,
+                                        .with_key = with_key,
+                                        .reached = channel.reached_peer()});
 }
 
 }  // namespace cairn::srpc::tools

@@ -12,10 +12,17 @@
 
 namespace cairn::srpc::tools {
 
-// One attempt, `timeout` at most.
-Task<std::optional<Failure>> reach(Channel& channel, Way way, Duration timeout);
+// One attempt, `timeout` at most. `with_key`: the channel has one.
+Task<std::optional<Failure>> reach(Channel& channel, Way way, Duration timeout, bool with_key);
 
-// What an attempt's error means. `reached`: somebody took the connection.
-Failure explain(const Error& error, bool reached, std::string_view where, Way way, Duration timeout);
+struct Attempt {
+  std::string_view where;
+  Way way;
+  Duration timeout;
+  bool with_key;
+  bool reached;  // somebody took the connection
+};
+// What an attempt's error means.
+Failure explain(const Error& error, const Attempt& attempt);
 
 }  // namespace cairn::srpc::tools

@@ -44,6 +44,7 @@ struct Words {
   std::string operation = "write";
   std::string mode = "automatic";
   std::string seconds;
+  std::string key_file = "";
   uint32_t threads = 1;
   bool json = false;
 };
@@ -70,6 +71,8 @@ void add_load_options(CLI::App& command, Words& words) {
       ->type_name("NAME");
   command.add_option("--seconds", words.seconds, "how long to measure each combination, after 0.2 s of warm-up")
       ->type_name("N");
+  command.add_option("--key-file", words.key_file, "keys of the server's cluster: lines of 64 hexadecimal digits")
+      ->type_name("FILE");
   command.add_flag("--json", words.json, "print JSON instead of a table");
 }
 
@@ -116,6 +119,8 @@ Result<ClientPlan> plan_of(const Words& words) {
   TRY(plan.workload.time, parse_seconds(words.seconds));
   plan.workload.threads = words.threads;
   plan.json = words.json;
+  plan.key_file = words.key_file;
+  TRY(plan.keys, read_key_ring(words.key_file));
   return plan;
 }
 
@@ -129,6 +134,7 @@ struct ServerWords {
   uint32_t poll_groups = 1;
   std::string mode = "automatic";
   std::string memory = "128MiB";
+  std::string key_file;
   bool tcp_only = false;
   bool print_address = false;
 };
@@ -136,8 +142,9 @@ struct ServerWords {
 CLI::App* add_server(CLI::App& app, ServerWords& words) {
   auto* command = app.add_subcommand("server", "serve measurements until Ctrl-C");
   command
-      ->add_option("--listen", words.listen,
-                   "address (127.0.0.1:7410); port 0: any free one. Beyond loopback anybody may use it")
+      ->add_option(
+          "--listen", words.listen,
+          "address (127.0.0.1:7410); port 0: any free one. Beyond loopback anybody may use it without --key-file")
       ->type_name("HOST[:PORT]");
   command->add_option("--poll-groups", words.poll_groups, "reactors, each on a thread of its own (1)")
       ->type_name("N")
@@ -145,6 +152,10 @@ CLI::App* add_server(CLI::App& app, ServerWords& words) {
   command->add_option("--mode", words.mode, "how they wait: performance polls, economy sleeps, automatic (automatic)")
       ->type_name("NAME");
   command->add_option("--memory", words.memory, "for payload, of each poll group (128MiB)")->type_name("SIZE");
+  command
+      ->add_option("--key-file", words.key_file,
+                   "serve only clients that know a key of this file (openssl rand -hex 32)")
+      ->type_name("FILE");
   command->add_flag("--tcp-only", words.tcp_only, "offer no shared memory to clients of this machine");
   command->add_flag("--print-address", words.print_address, "print nothing but the address, for scripts");
   return command;
@@ -160,6 +171,9 @@ int serve(const ServerWords& words) {
   if (*memory < 4 * kStep) return wrong_usage(Error(Errc::invalid_argument, "--memory: at least 8MiB"));
   plan.mode = *mode;
   plan.memory = *memory / kStep * kStep;
+  auto keys = read_key_ring(words.key_file);
+  if (!keys) return wrong_usage(keys.error());
+  plan.keys = *std::move(keys);
   plan.shared_memory = !words.tcp_only;
   plan.print_address = words.print_address;
   return run_server(plan);

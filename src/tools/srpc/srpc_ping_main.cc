@@ -35,6 +35,7 @@ Examples:
   srpc-ping --transport tcp         over TCP although shared memory would do
   srpc-ping --poll-group 1          a certain poll group of the server
   srpc-ping --interval 100ms        with pauses: what a call costs that meets a sleeping server
+  srpc-ping --key-file /var/lib/cairn/cluster_key node1   a server that serves only those who know its key
   srpc-ping --json | jq .round_trip_us.median
 
 Any SRPC server answers: pings need no method. What the first lines show is what the server allows each of its clients.
@@ -49,6 +50,7 @@ struct Plan {
   uint32_t count = 100;
   Duration interval;
   Duration timeout = seconds(3);
+  std::optional<KeyRing> keys = {};
   bool json = false;
 };
 
@@ -85,9 +87,9 @@ Task<Outcome> ping(ReactorHost* host, Address to, const Plan* plan) {
   const SystemClock clock;
   const Time before = clock.now();
   Channel channel(host->reactor(), host->metrics(), host->connector(to, plan->way),
-                  {.poll_group = plan->poll_group, .connect_timeout = plan->timeout});
+                  {.poll_group = plan->poll_group, .connect_timeout = plan->timeout, .keys = keys_of(plan->keys)});
   Found found;
-  auto failure = co_await reach(channel, plan->way, plan->timeout);
+  auto failure = co_await reach(channel, plan->way, plan->timeout, plan->keys.has_value());
   if (!failure) {
     found.connect_time = clock.now() - before;
     found.transport = channel.transport();
@@ -173,6 +175,7 @@ int run(int argc, char** argv) {
   std::string way = "near";
   std::string interval = "0";
   std::string timeout = "3s";
+  std::string key_file;
   std::optional<uint16_t> poll_group;
   app.add_option("server", plan.server, "where it listens (127.0.0.1:7400)")->type_name("HOST[:PORT]");
   app.add_option("-c,--count", plan.count, "pings (100)")->type_name("N")->check(CLI::Range(1, 1'000'000'000));
@@ -182,6 +185,8 @@ int run(int argc, char** argv) {
   app.add_option("--transport", way, "near (shared memory on one machine, else TCP), tcp, shm (near)")
       ->type_name("NAME");
   app.add_option("--poll-group", poll_group, "ask for this one (any)")->type_name("N")->check(CLI::Range(0, 65534));
+  app.add_option("--key-file", key_file, "keys of the server's cluster: lines of 64 hexadecimal digits")
+      ->type_name("FILE");
   app.add_flag("--json", plan.json, "print JSON");
   try {
     app.parse(argc, argv);
@@ -195,6 +200,9 @@ int run(int argc, char** argv) {
   const auto parsed_timeout = parse_duration(timeout);
   if (!parsed_timeout) return wrong_usage(parsed_timeout.error());
   if (parsed_timeout->ns <= 0) return wrong_usage(Error(Errc::invalid_argument, "--timeout: more than 0"));
+  auto keys = read_key_ring(key_file);
+  if (!keys) return wrong_usage(keys.error());
+  plan.keys = *std::move(keys);
   plan.way = *parsed_way;
   plan.interval = *parsed_interval;
   plan.timeout = *parsed_timeout;

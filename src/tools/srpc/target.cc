@@ -8,6 +8,7 @@
 
 #include "reactor/offload.h"
 #include "reactor/resolve.h"
+#include "srpc/key_file.h"
 
 namespace cairn::srpc::tools {
 namespace {
@@ -58,6 +59,13 @@ Result<Address> find_server(ReactorHost& host, const std::string& text, uint16_t
   OffloadPool helpers("resolve", 1);
   TRY(const auto addresses, host.run(&look_up, &helpers, &host.reactor(), whole));
   return addresses.front();
+}
+
+Result<std::optional<KeyRing>> read_key_ring(const std::string& path) {
+  if (path.empty()) return std::optional<KeyRing>();
+  auto keys = read_key_file(path);
+  if (!keys) return std::move(keys).error().with_context("--key-file");
+  return std::optional<KeyRing>(*std::move(keys));
 }
 
 Result<Way> parse_way(std::string_view text) { return parse(kWays, text, "transport"); }

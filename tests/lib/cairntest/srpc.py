@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import secrets
 import signal
 import socket
 import subprocess
@@ -87,6 +88,13 @@ class OtherServer:
         self._thread.join()
         for connection in self._held:
             connection.close()
+
+
+def make_key_file(folder, name="cluster.key"):
+    """A new key, in a file."""
+    path = pathlib.Path(folder) / name
+    path.write_text(f"# a test's\n{secrets.token_hex(32)}\n")
+    return path
 
 
 HTTP_ANSWER = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
