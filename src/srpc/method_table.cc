@@ -39,6 +39,20 @@ MethodEntry::MethodEntry(MethodId method_id, std::string_view method_name, Metho
       service_us(registry.histogram("srpc_server_service_seconds", "From the start of the handler to the answer",
                                     fmt::format("method=\"{}\"", name))) {}
 
+Duration MethodEntry::retry_after(uint32_t limit) {
+  constexpr int64_t kMostUs = 1'000'000;
+  waiting_ = std::min(waiting_ + 1, uint32_t{1} << 20);
+  const int64_t turn_us = std::min(mean_us_ * waiting_ / std::max<int64_t>(limit, 1), kMostUs);
+  return std::max(options.retry_after, microseconds(turn_us));
+}
+
+void MethodEntry::ended(Duration service) {
+  // Over the last eight or so; clipped, so that one that hung doesn't count for long.
+  const int64_t us = std::min<int64_t>(service.us(), 10'000'000);
+  mean_us_ = mean_us_ == 0 ? us : mean_us_ + (us - mean_us_) / 8;
+  if (waiting_ > 0) --waiting_;
+}
+
 void MethodTable::add(MethodId id, std::string_view name, MethodOptions options,
                       std::unique_ptr<detail::MethodHandler> handler) {
   const auto at = std::ranges::lower_bound(by_id_, id, {}, [](const auto& entry) { return entry->id; });

@@ -22,7 +22,7 @@ namespace cairn::srpc {
 struct MethodOptions {
   // Calls served at one time on this poll group; more are answered with Errc::busy.
   uint32_t max_concurrent = 1024;
-  // The hint that goes with busy.
+  // The least hint that goes with busy; see MethodEntry::retry_after.
   Duration retry_after = milliseconds(2);
   // Payload of a request; more is answered with Errc::too_large.
   size_t max_data = kMaxData;
@@ -123,6 +123,12 @@ struct MethodEntry {
   std::unique_ptr<detail::MethodHandler> handler;
   uint32_t running = 0;
 
+  // For a call that is refused because `limit` run: when its turn could come. What runs ends, one after the other,
+  // within the time that a call takes of late; those that were refused and haven't found room since come first. So
+  // clients that do what they are told come back spread, as fast as they can be served.
+  Duration retry_after(uint32_t limit);
+  void ended(Duration service);
+
   Counter& calls;
   Counter& errors;  // answered with something else than ok; busy is counted in `busy` too
   Counter& busy;
@@ -131,6 +137,10 @@ struct MethodEntry {
   Counter& reply_bytes;
   Histogram& queue_us;    // from the request's first byte to the start of its handler
   Histogram& service_us;  // from there to its answer
+
+ private:
+  int64_t mean_us_ = 0;   // of the last calls' service
+  uint32_t waiting_ = 0;  // refused, less those that have ended since
 };
 
 class MethodTable {

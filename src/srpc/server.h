@@ -20,9 +20,9 @@
 // none either.
 //
 // Limits, all with a defined answer: connections (refused), calls per connection and credits (the client waits; one
-// that doesn't is closed: over_credit), calls per method (Errc::busy with a hint), unsent replies (the connection isn't
-// read until its client has read them; slow_reader when that doesn't happen), memory for payload (requests wait in
-// order).
+// that doesn't is closed: over_credit), calls per method and altogether (Errc::busy with a hint), unsent replies (the
+// connection isn't read until its client has read them; slow_reader when that doesn't happen), memory for payload
+// (requests wait in order, for half of their time at most: then Errc::busy).
 #pragma once
 
 #include <cstdint>
@@ -61,6 +61,7 @@ struct ServerOptions {
                          // that are executed once (message.h) are sent once
 
   uint32_t max_connections = 4096;
+  uint32_t max_running = 32768;  // calls of all methods and connections; more are answered with Errc::busy
   // Per connection:
   uint16_t credits = 256;                               // request messages on their way
   uint32_t max_calls = 1024;                            // requests without an answer
@@ -174,6 +175,7 @@ class Server {
   // With a goodbye, unless too many are being refused.
   void refuse(std::unique_ptr<Endpoint> endpoint);
   std::string why_refused() const;
+  bool is_busy() const { return calls_running_ >= options_.max_running; }
   bool is_full() const { return connections_.size() >= options_.max_connections; }
   ServerConnection& add_connection(std::unique_ptr<Endpoint> endpoint);
   // For connections.

@@ -90,6 +90,7 @@ void ServerCall::answer(Header header, std::span<const std::byte> metadata, mem:
   method_.calls.add();
   const Duration service = context_.loop.now() - started_;
   method_.service_us.record_us(static_cast<uint64_t>(service.us()));
+  method_.ended(service);
   log_if_slow(service);
   ASSERT(method_.running > 0);
   --method_.running;

@@ -251,16 +251,27 @@ void ServerConnection::on_request(Incoming& message) {
            Error(Errc::too_large, fmt::format("{}: {} bytes of data, the limit is {}", method->name, header.data_bytes,
                                               method->options.max_data)),
            {});
+  } else if (message.no_memory) {
+    // As long again as it has waited in vain.
+    refuse_busy(header, *method, "no memory for its payload",
+                std::clamp(loop_.now() - message.arrived, method->options.retry_after, seconds(1)));
   } else if (method->running >= method->options.max_concurrent) {
-    method->busy.add();
-    method->calls.add();
-    method->errors.add();
-    reject(header, Error(Errc::busy, fmt::format("{} calls of {} run already", method->running, method->name)),
-           method->options.retry_after);
+    refuse_busy(header, *method, fmt::format("{} calls of {} run already", method->running, method->name),
+                method->retry_after(method->options.max_concurrent));
+  } else if (server_.is_busy()) {
+    refuse_busy(header, *method, fmt::format("{} calls run already", server_.calls_running_),
+                method->retry_after(server_.options_.max_running));
   } else {
     start_call(message, *method, *extensions);
   }
   send_owed_credits();
+}
+
+void ServerConnection::refuse_busy(const Header& header, MethodEntry& method, std::string why, Duration retry_after) {
+  method.busy.add();
+  method.calls.add();
+  method.errors.add();
+  reject(header, Error(Errc::busy, std::move(why)), retry_after);
 }
 
 std::optional<Extensions> ServerConnection::extensions_of(Incoming& message) {
@@ -348,7 +359,8 @@ void ServerConnection::on_notice(Incoming& message) {
   if (!extensions) return;
   MethodEntry* method = server_.methods_.find(header.method);
   ++notices_running_;
-  if (method != nullptr && !server_.draining_ && method->running < method->options.max_concurrent) {
+  if (method != nullptr && !server_.draining_ && !server_.is_busy() &&
+      method->running < method->options.max_concurrent) {
     return start_call(message, *method, *extensions);
   }
   if (method == nullptr) {

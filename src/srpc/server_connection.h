@@ -65,6 +65,7 @@ class ServerConnection final : private EndpointEvents {
   // Checks what the client was told it may send.
   bool within_credit(const Header& header);
   void on_notice(Incoming& message);
+  void refuse_busy(const Header& header, MethodEntry& method, std::string why, Duration retry_after);
   // What stands in front of the metadata, which is taken off. Ends the connection if it makes no sense.
   std::optional<Extensions> extensions_of(Incoming& message);
   // True: it was executed before, or may have been, and needs nothing more; or the connection is closing.

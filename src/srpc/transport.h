@@ -40,6 +40,8 @@ struct Incoming {
   // The data's checksum is wrong: the stream is intact, this payload isn't. `data` is empty then.
   bool damaged = false;
   Time arrived;  // of its first byte
+  // There was no memory for the data of this request for as long as it could wait; it is skipped, `data` is empty.
+  bool no_memory = false;
 };
 
 // For whoever watches over timeouts.

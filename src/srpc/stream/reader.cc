@@ -33,7 +33,7 @@ Reader::Step Reader::next(Incoming& out) {
       return Step::need_memory;
     case Phase::done:
       emit(out);
-      return header_.elsewhere ? Step::elsewhere : Step::message;
+      return header_.elsewhere && !skipping_ ? Step::elsewhere : Step::message;
     case Phase::given:
     case Phase::failed:
       break;
@@ -117,6 +117,18 @@ void Reader::give_memory(mem::BufChain&& memory) {
   if (received_ == header_.data_bytes) end_payload();
 }
 
+void Reader::skip_payload() {
+  ASSERT(phase_ == Phase::memory);
+  skipping_ = true;
+  phase_ = Phase::done;
+  if (header_.elsewhere) return;
+  from_stage_ = std::min<size_t>(staged() - header_.prefix_bytes(), header_.data_bytes);
+  received_ = from_stage_;
+  if (received_ == header_.data_bytes) return;
+  nothing_.resize(kMaxReadAhead);
+  phase_ = Phase::data;
+}
+
 void Reader::copy_from_stage() {
   const size_t prefix = header_.prefix_bytes();
   from_stage_ = std::min<size_t>(staged() - prefix, header_.data_bytes);
@@ -165,6 +177,7 @@ void Reader::emit(Incoming& out) {
   out.metadata = stage(kHeaderBytes, header_.metadata_bytes - memory_block_);
   out.damaged = damaged_;
   out.data = damaged_ ? mem::BufChain() : std::move(data_);
+  out.no_memory = skipping_;
   out.arrived = began_;
   data_.clear();
   phase_ = Phase::given;
@@ -180,6 +193,7 @@ void Reader::consume() {
   received_ = 0;
   from_stage_ = 0;
   damaged_ = false;
+  skipping_ = false;
   checksums_.reset();
   began_ = last_advance_;
   phase_ = Phase::header;
@@ -200,6 +214,10 @@ size_t Reader::plan(std::span<iovec> out) {
   ASSERT(out.size() >= 2);
   if (phase_ == Phase::given) consume();
   ASSERT(phase_ == Phase::header || phase_ == Phase::prefix || phase_ == Phase::data);
+  if (skipping_) {
+    out[0] = {nothing_.data(), std::min<size_t>(nothing_.size(), header_.data_bytes - received_)};
+    return 1;
+  }
   size_t n = 0;
   size_t want = 0;  // of the stage, from begin_
   if (phase_ == Phase::data) {
@@ -225,7 +243,7 @@ void Reader::advance(size_t n, Time now) {
   if (at_boundary()) began_ = now;
   if (phase_ == Phase::data) {
     const size_t payload = std::min<size_t>(n, header_.data_bytes - received_);
-    check_payload(received_, payload);
+    if (!skipping_) check_payload(received_, payload);
     received_ += payload;
     n -= payload;
     if (received_ == header_.data_bytes) end_payload();

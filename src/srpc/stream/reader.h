@@ -63,6 +63,8 @@ class Reader {
   size_t memory_wanted() const { return header_.data_bytes; }
   const Header& header() const { return header_; }
   void give_memory(mem::BufChain&& memory);
+  // In its place: the payload is read and thrown away, and the message comes without it (Incoming::no_memory).
+  void skip_payload();
 
   // After `failed`.
   const Close& failure() const { return failure_; }
@@ -126,6 +128,8 @@ class Reader {
   size_t from_stage_ = 0;  // those of them that were copied out of the stage
   PageChecksums checksums_;
   bool damaged_ = false;
+  bool skipping_ = false;  // the payload, into nothing_
+  std::vector<std::byte> nothing_;
   std::vector<RemotePiece> pieces_;
   size_t data_pieces_ = 0;   // the first of them
   size_t memory_block_ = 0;  // its bytes, at the end of the metadata

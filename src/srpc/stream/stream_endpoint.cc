@@ -28,6 +28,7 @@ StreamEndpoint::StreamEndpoint(Context context, std::unique_ptr<ByteStream> stre
       reader_(context.pool.copied()),
       output_(context.pool.copied()),
       moved_(*this),
+      patience_(&on_patience, this),
       last_received_(context.loop.now()),
       last_sent_(context.loop.now()),
       linger_(&on_linger, this),
@@ -37,6 +38,7 @@ StreamEndpoint::StreamEndpoint(Context context, std::unique_ptr<ByteStream> stre
 StreamEndpoint::~StreamEndpoint() {
   if (OneSided* side = one_sided()) moved_.keep_named(*side);
   context_.loop.disarm(linger_);
+  context_.loop.disarm(patience_);
   if (memory_wait_ != nullptr) {
     memory_wait_->endpoint = nullptr;
     memory_wait_->gone.cancel();
@@ -187,6 +189,16 @@ bool StreamEndpoint::take_memory() {
       return true;
     }
   }
+  // Half of the time that the caller gives it, so that he hears "busy" and not nothing. Those behind it have lost their
+  // time by then.
+  const Header& header = reader_.header();
+  if (header.kind == Kind::request && header.time_us != 0) {
+    if (context_.loop.now() < starved_until_) {
+      reader_.skip_payload();
+      return true;
+    }
+    context_.loop.arm_in(patience_, microseconds(header.time_us / 2));
+  }
   memory_wait_ = std::make_shared<MemoryWait>();
   memory_wait_->endpoint = this;
   context_.scope.spawn(&StreamEndpoint::wait_for_memory, memory_wait_, &context_.pool, size, purpose());
@@ -201,15 +213,27 @@ Task<void> StreamEndpoint::wait_for_memory(std::shared_ptr<MemoryWait> wait, mem
   if (wait->endpoint != nullptr) wait->endpoint->got_memory(std::move(memory));
 }
 
+void StreamEndpoint::on_patience(void* self) {
+  auto& endpoint = *static_cast<StreamEndpoint*>(self);
+  if (endpoint.memory_wait_ != nullptr) endpoint.memory_wait_->gone.cancel(Errc::timed_out);
+}
+
 void StreamEndpoint::got_memory(Result<mem::BufChain> memory) {
   memory_wait_.reset();
+  context_.loop.disarm(patience_);
   if (state_ != State::open) return;
-  if (!memory) {
+  const bool in_vain = memory.code() == Errc::timed_out;
+  if (!memory && !in_vain) {
     return say_goodbye({CloseReason::too_large, "no memory for a payload of " +
                                                     std::to_string(reader_.memory_wanted()) +
                                                     " bytes: " + memory.error().to_string()});
   }
-  reader_.give_memory(*std::move(memory));
+  if (in_vain) {
+    starved_until_ = context_.loop.now() + microseconds(reader_.header().time_us / 2);
+    reader_.skip_payload();
+  } else {
+    reader_.give_memory(*std::move(memory));
+  }
   if (in_receive_) return;
   last_received_ = context_.loop.now();
   reader_.restart_clock(last_received_);

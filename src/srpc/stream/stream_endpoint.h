@@ -78,6 +78,8 @@ class StreamEndpoint final : public Endpoint, private StreamEvents, private Move
   mem::Purpose purpose() const {
     return reader_.header().kind == Kind::reply ? mem::Purpose::internal : context_.requests;
   }
+  // It has waited for memory for as long as it may.
+  static void on_patience(void* self);
   void discard();
   void flush();
   void sent_all();
@@ -110,6 +112,8 @@ class StreamEndpoint final : public Endpoint, private StreamEvents, private Move
   bool shut_down_ = false;
   bool tell_sent_ = false;  // tell_when_sent() was called
   std::shared_ptr<MemoryWait> memory_wait_;
+  Timer patience_;      // while waiting
+  Time starved_until_;  // a request has waited in vain: until then others aren't even let wait
   Time last_received_;
   Time last_sent_;
   Timer linger_;
