@@ -64,7 +64,7 @@ format: setup
 
 ## make bench [ONLY=name]   measure against the peers: build/bench/NAME.json and a table
 bench: setup-bench configure
-	@cmake --build $(BUILD) --target bench_programs cairnd cairn
+	@cmake --build $(BUILD) --target bench_programs srpc-perf cairnd cairn
 	@bench/run.py --build $(BUILD) $(ONLY)
 
 ## make sim SEEDS=n FROM=k  run n simulations from seed k

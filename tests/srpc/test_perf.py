@@ -55,7 +55,7 @@ class Keys(Perf):
         self.assert_fails(self.run_program("client", server.address, *SECONDS), 1, "not_authenticated", "--key-file FILE")
         done = self.run_program("sweep", "--key-file", key, "--depth", "1", "--transport", "shm", *SECONDS, "--out", folder / "out")
         self.assertEqual(done.returncode, 0, done.stderr)
-        for command in ("server", "client", "sweep"):
+        for command in ("server", "client", "load", "sweep"):
             self.assert_fails(self.run_program(command, "--key-file", folder / "none"), 2, "--key-file", "No such file")
 
 
@@ -130,8 +130,8 @@ class Client(Perf):
         self.assert_fails(self.run_program("client", other.address), 4, "doesn't speak SRPC")
 
     def test_help_and_man_page(self):
-        self.assert_help_teaches("server", "client", "sweep")
-        self.assert_man_page_is_complete("server", "client", "sweep")
+        self.assert_help_teaches("server", "client", "load", "sweep")
+        self.assert_man_page_is_complete("server", "client", "load", "sweep")
 
 
 class Node(Perf):
@@ -201,6 +201,44 @@ class Server(Perf):
         run, = self.client(server.address)["runs"]
         self.assertEqual(run["transport"], "tcp")
         self.assert_fails(self.run_program("client", server.address, "--transport", "shm"), 3, "--transport tcp")
+
+
+class Load(Perf):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="srpc-load-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def test_plots_each_mode_over_the_rates(self):
+        done = self.run_program("load", "--out", self.folder / "out", "--rates", "2000,200", "--seconds", "0.3", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        said = json.loads((self.folder / "out" / "load.json").read_text())
+        self.assertEqual(said, json.loads(done.stdout))
+        self.assertEqual([(r["mode"], r["offered_calls_per_second"]) for r in said["runs"]],
+                         [(m, r) for m in ("performance", "economy", "automatic") for r in (200, 2000)])
+        for run in said["runs"]:
+            self.assert_sound(run)
+            # Never more than was asked for, but for what was due before and ended after the warm-up.
+            self.assertLessEqual(run["calls"], run["offered_calls_per_second"] * run["seconds"] + 256)
+            self.assertGreater(run["cpu_cores"]["server"], 0)
+        for name in ("load-latency.svg", "load-cpu.svg"):
+            plot = xml.etree.ElementTree.parse(self.folder / "out" / name)
+            lines = plot.findall(f"{SVG}polyline")
+            self.assertEqual([len(line.get("points").split()) for line in lines], [2] * 6)
+
+    def test_finds_the_rates_by_itself(self):
+        done = self.run_program("load", "--out", self.folder / "out", "--modes", "automatic", "--transport", "tcp", *SECONDS)
+        # In a tenth of a second there may be no call at ten a second: that is said, and not taken for a result.
+        if done.returncode == 0:
+            rates = [r["offered_calls_per_second"] for r in json.loads((self.folder / "out" / "load.json").read_text())["runs"]]
+            self.assertEqual(rates, sorted(rates))
+            self.assertEqual(rates[0], 10)
+        else:
+            self.assert_fails(done, 1, "no call was answered while it was measured")
+
+    def test_wrong_usage(self):
+        for arguments in (("--rates", "0"), ("--rates", "x"), ("--modes", "fast"), ("--size", "1,2"), ("--depth", "1,2"),
+                          ("--mode", "economy")):
+            self.assertEqual(self.run_program("load", *arguments).returncode, 2, arguments)
 
 
 class Sweep(Perf):

@@ -13,6 +13,7 @@
 
 #include "base/units.h"
 #include "reactor/scope.h"
+#include "reactor/sync.h"
 #include "srpc/channel.h"
 #include "tools/srpc/methods.h"
 #include "tools/srpc/perf_service.h"
@@ -70,8 +71,14 @@ Failure call_failure(const Error& error, const std::string& where) {
 // One thread of the load.
 class LoadThread {
  public:
-  LoadThread(std::unique_ptr<ReactorHost> host, const Address& to, const Workload& workload, uint16_t poll_group)
-      : host_(std::move(host)), to_(to), workload_(workload), poll_group_(poll_group) {}
+  LoadThread(std::unique_ptr<ReactorHost> host, const Address& to, const Workload& workload, uint32_t number,
+             uint16_t poll_group)
+      : host_(std::move(host)),
+        to_(to),
+        workload_(workload),
+        number_(number),
+        poll_group_(poll_group),
+        ended_(host_->reactor()) {}
 
   ReactorHost& host() { return *host_; }
   const LatencyHistogram& latency() const { return latency_; }
@@ -84,13 +91,17 @@ class LoadThread {
 
  private:
   Task<void> call_again_and_again(Time from, Time to);
+  Task<void> call_at_a_rate(Time from, Time to);
+  Task<void> call_once(Time due, Time from, Time to);
   Result<mem::BufChain> take_memory();
 
   std::unique_ptr<ReactorHost> host_;
   Address to_;
   Workload workload_;
+  uint32_t number_;
   uint16_t poll_group_;
   SystemClock clock_;
+  Event ended_;  // one of the calls at a rate
   std::unique_ptr<Channel> channel_;
   mem::BufChain payload_;
   LatencyHistogram latency_;
@@ -112,6 +123,10 @@ Task<std::optional<Failure>> LoadThread::connect() {
 }
 
 Task<std::optional<Failure>> LoadThread::load(Time from, Time to) {
+  if (workload_.calls_per_second > 0) {
+    co_await call_at_a_rate(from, to);
+    co_return failure_;
+  }
   Scope scope(host_->reactor());
   for (uint32_t i = 0; i < workload_.depth; ++i) scope.spawn(&LoadThread::call_again_and_again, this, from, to);
   co_await scope.join();
@@ -144,6 +159,44 @@ Task<void> LoadThread::call_again_and_again(Time from, Time to) {
   }
 }
 
+Task<void> LoadThread::call_at_a_rate(Time from, Time to) {
+  const double interval_ns = 1e9 * workload_.threads / workload_.calls_per_second;
+  const Time start = clock_.now();
+  Scope scope(host_->reactor());
+  for (uint64_t n = 0; !failure_; ++n) {
+    // Threads take turns. From the start, not from the call before: rounding would add up.
+    const double offset = (static_cast<double>(n) + static_cast<double>(number_) / workload_.threads) * interval_ns;
+    const Time due = start + Duration{static_cast<int64_t>(offset)};
+    if (due >= to || clock_.now() >= to) break;
+    if (due > clock_.now()) (void)co_await host_->reactor().sleep_until(due);
+    while (scope.running() >= workload_.depth && !failure_) {
+      ended_.reset();
+      (void)co_await ended_.wait();
+    }
+    scope.spawn(&LoadThread::call_once, this, due, from, to);
+  }
+  co_await scope.join();
+}
+
+Task<void> LoadThread::call_once(Time due, Time from, Time to) {
+  const uint32_t reply_bytes = workload_.operation == Operation::write ? 0 : static_cast<uint32_t>(workload_.size);
+  mem::BufChain answer;
+  if (reply_bytes > 0 && !channel_->by_reference()) {
+    auto memory = co_await host_->pool().alloc_chain(reply_bytes);
+    if (!memory) {
+      failure_ = local_failure(memory.error());
+      co_return;
+    }
+    answer = *std::move(memory);
+  }
+  const auto reply =
+      co_await channel_->call<Transfer>({.meta = {reply_bytes}, .data = payload_}, {.reply_memory = std::move(answer)});
+  const Time now = clock_.now();
+  if (!reply && !failure_) failure_ = call_failure(reply.error(), channel_->address());
+  if (reply && now >= from && now < to) latency_.record((now - due).ns);
+  ended_.set();
+}
+
 Task<void> LoadThread::close() {
   payload_.clear();
   if (channel_) co_await channel_->close();
@@ -167,6 +220,7 @@ class Observer {
     Time at;
     double client_cpu_us = 0;
     double server_cpu_us = 0;
+    uint64_t server_hops = 0;
   };
   Task<std::expected<Used, Failure>> look();
   Task<std::optional<Failure>> connect();
@@ -188,7 +242,8 @@ Task<std::expected<Observer::Used, Failure>> Observer::look() {
   if (!usage) co_return std::unexpected(call_failure(usage.error(), channel_.address()));
   co_return Used{.at = clock_.now(),
                  .client_cpu_us = static_cast<double>(process_cpu_us()),
-                 .server_cpu_us = static_cast<double>(usage->meta.cpu_us.get())};
+                 .server_cpu_us = static_cast<double>(usage->meta.cpu_us.get()),
+                 .server_hops = usage->meta.hops.get()};
 }
 
 class Load {
@@ -221,7 +276,9 @@ class Load {
     for (auto& thread : threads_) loads.push_back(thread->host().begin(&LoadThread::load, thread.get(), from, to));
     observer.host().run(&Observer::sleep_until, &observer, from);
     const auto before = observer.host().run(&Observer::look, &observer);
+    const uint64_t hops_before = hops();
     observer.host().run(&Observer::sleep_until, &observer, to);
+    measured.client_hops = hops() - hops_before;
     const auto after = observer.host().run(&Observer::look, &observer);
     std::optional<Failure> failure;
     for (auto& load : loads) {
@@ -236,6 +293,7 @@ class Load {
     const double scale = measured.seconds / (after->at - before->at).seconds();
     measured.client_cpu_us = (after->client_cpu_us - before->client_cpu_us) * scale;
     measured.server_cpu_us = (after->server_cpu_us - before->server_cpu_us) * scale;
+    measured.server_hops = after->server_hops - before->server_hops;
     for (auto& thread : threads_) measured.latency.add(thread->latency());
     if (measured.latency.count() == 0) {
       return std::unexpected(
@@ -251,12 +309,18 @@ class Load {
       if (!host) return local_failure(host.error());
       (*host)->start(fmt::format("perf-{}", i));
       const auto group = static_cast<uint16_t>(i % std::max<uint32_t>(1, poll_groups));
-      threads_.push_back(std::make_unique<LoadThread>(*std::move(host), to_, workload_, group));
+      threads_.push_back(std::make_unique<LoadThread>(*std::move(host), to_, workload_, i, group));
     }
     for (auto& thread : threads_) {
       if (auto failure = thread->host().run(&LoadThread::connect, thread.get())) return failure;
     }
     return std::nullopt;
+  }
+
+  uint64_t hops() {
+    uint64_t sum = 0;
+    for (auto& thread : threads_) sum += hops_of(thread->host()).value();
+    return sum;
   }
 
   Address to_;

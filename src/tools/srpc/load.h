@@ -22,7 +22,10 @@ struct Workload {
   Way way = Way::near;
   Operation operation = Operation::write;
   size_t size = 4096;
-  uint32_t depth = 1;  // calls under way, of each thread
+  uint32_t depth = 1;  // calls under way, of each thread; with a rate: at most
+  // Of all threads together: calls are due at even intervals, whatever becomes of those before, and their latency is
+  // from the moment they were due. 0: the next one as soon as one is answered.
+  double calls_per_second = 0;
   uint32_t threads = 1;
   Mode mode = Mode::automatic;  // of the client's reactors
   Duration warm_up = milliseconds(200);
@@ -39,11 +42,14 @@ struct Measured {
   LatencyHistogram latency = {};
   double client_cpu_us = 0;  // of both processes while it was measured
   double server_cpu_us = 0;
+  uint64_t client_hops = 0;  // pieces of work that one thread handed to another meanwhile
+  uint64_t server_hops = 0;
 
   double calls() const { return static_cast<double>(latency.count()); }
   double calls_per_second() const { return calls() / seconds; }
   // Payload, counted once for each direction that it goes.
   double bytes_per_second() const;
+  double cores(double us) const { return us / 1e6 / seconds; }
   double per_call(double us) const { return latency.count() == 0 ? 0 : us / calls(); }
 };
 

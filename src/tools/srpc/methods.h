@@ -23,10 +23,11 @@ struct Transfer {
 // What the server's process has used so far.
 struct UsageReply {
   Le64 cpu_us;  // user and system, all threads
+  Le64 hops;    // pieces of work that one thread handed to another, all poll groups
 };
-static_assert(sizeof(UsageReply) == 8);
+static_assert(sizeof(UsageReply) == 16);
 struct Usage {
-  static constexpr MethodId kId{0x7e02};
+  static constexpr MethodId kId{0x7e03};  // 0x7e02 knew no hops
   static constexpr std::string_view kName = "perf_usage";
   using Request = None;
   using Reply = UsageReply;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <system_error>
@@ -15,6 +14,7 @@
 #include "reactor/stop_signals.h"
 #include "srpc/server_process.h"
 #include "tools/srpc/child_server.h"
+#include "tools/srpc/command_support.h"
 #include "tools/srpc/perf_service.h"
 #include "tools/srpc/report.h"
 #include "tools/srpc/svg_plot.h"
@@ -23,12 +23,7 @@
 namespace cairn::srpc::tools {
 namespace {
 
-constexpr const char* kProgram = "srpc-perf";
 constexpr Duration kGrace = seconds(2);
-
-Failure failure_of(const Error& error, Exit exit = Exit::failed) {
-  return {exit, std::string(errc_name(error.code())), error.message()};
-}
 
 // With what to do about it.
 Failure cannot_serve(const Error& error) {
@@ -41,11 +36,6 @@ Failure cannot_serve(const Error& error) {
     failure.message += ": ask for less with --memory or --poll-groups";
   }
   return failure;
-}
-
-Result<Address> resolve_address(const std::string& text) {
-  TRY(auto host, ReactorHost::create({.mode = Mode::economy, .memory = size_t{2} << 20}));
-  return find_server(*host, text, kPerfPort);
 }
 
 using Results = std::expected<std::vector<Measured>, Failure>;
@@ -71,19 +61,6 @@ Results measure_all(const ClientPlan& plan, const Address& server, const std::fu
   return all;
 }
 
-// At once, also into a pipe: a measurement takes long enough for somebody to wonder.
-void print_line(const std::string& line) {
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
-}
-
-bool write_file(const std::filesystem::path& path, const std::string& content) {
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << content;
-  out.close();
-  return out.good();
-}
-
 // A line for each way and size, `value` over the depth.
 Plot plot_of(const std::vector<Measured>& all, std::string title, std::string y_label,
              double (*value)(const Measured&)) {
@@ -106,17 +83,20 @@ double mib_per_second(const Measured& m) { return m.bytes_per_second() / (1 << 2
 int run_server(const ServerPlan& plan) {
   StopSignals signals;
   const auto at = resolve_address(plan.listen);
-  if (!at) return report(kProgram, failure_of(at.error(), Exit::usage), false);
-  auto process =
-      ServerProcess::start({.at = *at,
-                            .poll_groups = static_cast<uint16_t>(plan.poll_groups),
-                            .mode = plan.mode,
-                            .memory = plan.memory,
-                            .shared_memory = plan.shared_memory,
-                            .server = {.keys = keys_of(plan.keys)}},
-                           [](Server& server, ReactorHost&) { return std::make_shared<PerfService>(server); });
+  if (!at) return report(kPerfProgram, failure_of(at.error(), Exit::usage), false);
+  const auto hops = std::make_shared<PerfService::Hops>();
+  auto process = ServerProcess::start({.at = *at,
+                                       .poll_groups = static_cast<uint16_t>(plan.poll_groups),
+                                       .mode = plan.mode,
+                                       .memory = plan.memory,
+                                       .shared_memory = plan.shared_memory,
+                                       .server = {.keys = keys_of(plan.keys)}},
+                                      [&hops](Server& server, ReactorHost& host) {
+                                        hops->push_back(&hops_of(host));
+                                        return std::make_shared<PerfService>(server, hops);
+                                      });
   if (!process) {
-    return report(kProgram, cannot_serve(process.error()), false);
+    return report(kPerfProgram, cannot_serve(process.error()), false);
   }
   const std::string address = (*process)->address().to_string();
   if (plan.print_address) {
@@ -136,12 +116,12 @@ int run_server(const ServerPlan& plan) {
 
 int run_client(const ClientPlan& plan) {
   const auto server = resolve_address(plan.server);
-  if (!server) return report(kProgram, failure_of(server.error(), Exit::unreachable), plan.json);
+  if (!server) return report(kPerfProgram, failure_of(server.error(), Exit::unreachable), plan.json);
   if (!plan.json) print_line(table_header());
   const auto all = measure_all(plan, *server, [&plan](const Measured& measured) {
     if (!plan.json) print_line(table_row(measured));
   });
-  if (!all) return report(kProgram, all.error(), plan.json);
+  if (!all) return report(kPerfProgram, all.error(), plan.json);
   if (plan.json) fmt::print("{}\n", to_json(server->to_string(), *all).dump(2));
   return static_cast<int>(Exit::ok);
 }
@@ -153,29 +133,29 @@ int run_sweep(const SweepPlan& plan) {
   std::filesystem::create_directories(plan.folder, failed);
   const std::filesystem::path folder(plan.folder);
   if (failed || !write_file(folder / "sweep.json", "")) {
-    return report(kProgram, {Exit::failed, "io_error", fmt::format("can't write to {}", plan.folder)}, json);
+    return report(kPerfProgram, {Exit::failed, "io_error", fmt::format("can't write to {}", plan.folder)}, json);
   }
   std::unique_ptr<ChildServer> child;
   std::string where = plan.client.server;
   if (where.empty()) {
     auto started = ChildServer::start(plan.client.workload.mode, plan.poll_groups, plan.client.key_file);
-    if (!started) return report(kProgram, failure_of(started.error()), json);
+    if (!started) return report(kPerfProgram, failure_of(started.error()), json);
     child = *std::move(started);
     where = child->address();
   }
   const auto server = resolve_address(where);
-  if (!server) return report(kProgram, failure_of(server.error(), Exit::unreachable), json);
+  if (!server) return report(kPerfProgram, failure_of(server.error(), Exit::unreachable), json);
 
   if (!json) print_line(table_header());
   const auto show = [json](const Measured& measured) {
     if (!json) print_line(table_row(measured));
   };
   const Results small = measure_all(plan.client, *server, show);
-  if (!small) return report(kProgram, small.error(), json);
+  if (!small) return report(kPerfProgram, small.error(), json);
   ClientPlan bulk_plan = plan.client;
   bulk_plan.sizes = {plan.bulk_size};
   const Results bulk = measure_all(bulk_plan, *server, show);
-  if (!bulk) return report(kProgram, bulk.error(), json);
+  if (!bulk) return report(kPerfProgram, bulk.error(), json);
 
   std::vector<Measured> all = *small;
   all.insert(all.end(), bulk->begin(), bulk->end());
@@ -188,7 +168,7 @@ int run_sweep(const SweepPlan& plan) {
       {"throughput.svg", draw_svg(plot_of(*bulk, "SRPC " + operation + ": throughput", "MiB/s", &mib_per_second))}};
   for (const auto& [name, content] : files) {
     if (!write_file(folder / name, content)) {
-      return report(kProgram, {Exit::failed, "io_error", fmt::format("can't write {}", (folder / name).string())},
+      return report(kPerfProgram, {Exit::failed, "io_error", fmt::format("can't write {}", (folder / name).string())},
                     json);
     }
   }

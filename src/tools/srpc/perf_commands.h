@@ -49,4 +49,15 @@ struct SweepPlan {
 // Small blocks, then bulk ones, over all depths and ways: sweep.json, latency.svg, rate.svg, throughput.svg.
 int run_sweep(const SweepPlan& plan);
 
+struct LoadPlan {
+  ClientPlan client = {};          // its depths: one, the most calls under way of each thread
+  std::vector<double> rates = {};  // of calls a second; empty: from next to nothing to what there is
+  std::vector<Mode> modes = {};
+  uint32_t poll_groups = 1;
+  std::string folder;
+};
+// Latency and processor time over offered load, for each way to wait, of both sides alike, with a server of our own:
+// load.json, load-latency.svg, load-cpu.svg.
+int run_load(const LoadPlan& plan);
+
 }  // namespace cairn::srpc::tools

@@ -15,7 +15,9 @@ int64_t process_cpu_us() {
          usage.ru_stime.tv_usec;
 }
 
-PerfService::PerfService(Server& server) {
+const Counter& hops_of(ReactorHost& host) { return host.reactor().hops(); }
+
+PerfService::PerfService(Server& server, std::shared_ptr<const Hops> hops) : hops_(std::move(hops)) {
   // Depth is the client's choice here; what bounds it is its connection.
   server.register_method<Transfer>(*this, &PerfService::transfer, {.max_concurrent = UINT32_MAX});
   server.register_method<Usage>(*this, &PerfService::usage);
@@ -35,7 +37,9 @@ Task<Result<Message<None>>> PerfService::transfer(CallContext& context, Message<
 }
 
 Task<Result<Message<UsageReply>>> PerfService::usage(CallContext&, Message<None>) {
-  co_return Message<UsageReply>{.meta = {static_cast<uint64_t>(process_cpu_us())}};
+  uint64_t hops = 0;
+  for (const Counter* counter : *hops_) hops += counter->value();
+  co_return Message<UsageReply>{.meta = {static_cast<uint64_t>(process_cpu_us()), hops}};
 }
 
 }  // namespace cairn::srpc::tools

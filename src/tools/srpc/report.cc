@@ -41,6 +41,7 @@ nlohmann::ordered_json to_json(const Measured& m) {
           {"mode", mode_name(m.workload.mode)},
           {"poll_groups", m.poll_groups},
           {"seconds", rounded(m.seconds)},
+          {"offered_calls_per_second", rounded(m.workload.calls_per_second)},
           {"calls", m.latency.count()},
           {"calls_per_second", rounded(m.calls_per_second())},
           {"bytes_per_second", rounded(m.bytes_per_second())},
@@ -53,7 +54,9 @@ nlohmann::ordered_json to_json(const Measured& m) {
             {"p999", percentile(0.999)},
             {"max", us(m.latency.max_ns())}}},
           {"cpu_us_per_call",
-           {{"client", rounded(m.per_call(m.client_cpu_us))}, {"server", rounded(m.per_call(m.server_cpu_us))}}}};
+           {{"client", rounded(m.per_call(m.client_cpu_us))}, {"server", rounded(m.per_call(m.server_cpu_us))}}},
+          {"cpu_cores", {{"client", rounded(m.cores(m.client_cpu_us))}, {"server", rounded(m.cores(m.server_cpu_us))}}},
+          {"hops", {{"client", m.client_hops}, {"server", m.server_hops}}}};
 }
 
 nlohmann::ordered_json to_json(const std::string& server, const std::vector<Measured>& all) {

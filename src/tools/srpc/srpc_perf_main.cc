@@ -26,6 +26,7 @@ Examples:
   srpc-perf client --op read --size 1MiB --depth 8 --threads 2 --json
   srpc-perf client --transport tcp --mode performance --size 64 --op echo
   srpc-perf sweep --out plots                       server and client here: JSON and plots from one command
+  srpc-perf load --transport tcp --out plots        latency and processor time over offered load, for each mode
   srpc-perf sweep --connect 10.0.0.7 --transport tcp --out plots
 
 'srpc-perf COMMAND --help' explains each option. Latencies are from a call to its answer. Processor time per call is
@@ -65,15 +66,19 @@ void add_load_options(CLI::App& command, Words& words) {
   command.add_option("--threads", words.threads, "threads, each with its own reactor and channel (1)")
       ->type_name("N")
       ->check(CLI::Range(1, 256));
-  command
-      .add_option("--mode", words.mode,
-                  "how the client waits: performance polls, economy sleeps, automatic (automatic)")
-      ->type_name("NAME");
   command.add_option("--seconds", words.seconds, "how long to measure each combination, after 0.2 s of warm-up")
       ->type_name("N");
   command.add_option("--key-file", words.key_file, "keys of the server's cluster: lines of 64 hexadecimal digits")
       ->type_name("FILE");
   command.add_flag("--json", words.json, "print JSON instead of a table");
+}
+
+// How the client waits; `load` has both sides wait in several ways instead.
+void add_mode_option(CLI::App& command, Words& words) {
+  command
+      .add_option("--mode", words.mode,
+                  "how the client waits: performance polls, economy sleeps, automatic (automatic)")
+      ->type_name("NAME");
 }
 
 Result<Duration> parse_seconds(const std::string& text) {
@@ -179,6 +184,20 @@ int serve(const ServerWords& words) {
   return run_server(plan);
 }
 
+int load_at_rates(LoadPlan plan, const ClientPlan& client, const std::vector<std::string>& modes) {
+  plan.client = client;
+  if (client.ways.size() != 1 || client.sizes.size() != 1 || client.depths.size() != 1) {
+    return wrong_usage(Error(Errc::invalid_argument, "load takes one --transport, one --size and one --depth"));
+  }
+  for (const std::string& mode : modes) {
+    const auto parsed = parse_mode(mode);
+    if (!parsed) return wrong_usage(parsed.error());
+    plan.modes.push_back(*parsed);
+  }
+  std::ranges::sort(plan.rates);
+  return run_load(plan);
+}
+
 int run(int argc, char** argv) {
   CLI::App app("srpc-perf: latency, rate and bandwidth of SRPC, and what they cost", "srpc-perf");
   app.footer(kFooter);
@@ -192,6 +211,7 @@ int run(int argc, char** argv) {
   auto* client = app.add_subcommand("client", "measure a server: one row for each transport, size and depth");
   client->add_option("server", client_words.server, "where it listens (127.0.0.1:7410)")->type_name("HOST[:PORT]");
   add_load_options(*client, client_words);
+  add_mode_option(*client, client_words);
 
   Words sweep_words{.ways = {"shm", "tcp"}, .sizes = {"4KiB"}, .depths = {1, 2, 4, 8, 16, 32, 64}, .seconds = "1"};
   SweepPlan sweep_plan{.folder = "srpc-sweep"};
@@ -209,6 +229,26 @@ int run(int argc, char** argv) {
       ->type_name("N")
       ->check(CLI::Range(1, 256));
   add_load_options(*sweep, sweep_words);
+  add_mode_option(*sweep, sweep_words);
+
+  Words load_words{.ways = {"near"}, .sizes = {"64"}, .depths = {256}, .operation = "echo", .seconds = "2"};
+  LoadPlan load_plan{.folder = "srpc-load"};
+  std::vector<std::string> modes = {"performance", "economy", "automatic"};
+  auto* load = app.add_subcommand("load", "measure at given rates, for each mode, and plot latency and processor time");
+  load->add_option("--rates", load_plan.rates,
+                   "calls a second, whatever becomes of those before (10, 30, 100, ... up to what there is)")
+      ->type_name("N,...")
+      ->delimiter(',')
+      ->check(CLI::Range(1.0, 1e9));
+  load->add_option("--modes", modes, "of both sides (performance,economy,automatic)")
+      ->type_name("NAME,...")
+      ->delimiter(',');
+  load->add_option("--out", load_plan.folder, "folder for load.json, load-latency.svg, load-cpu.svg (srpc-load)")
+      ->type_name("DIR");
+  load->add_option("--poll-groups", load_plan.poll_groups, "of the server that is started here (1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 256));
+  add_load_options(*load, load_words);
 
   try {
     app.parse(argc, argv);
@@ -217,9 +257,10 @@ int run(int argc, char** argv) {
   }
   log::setup(log::Level::warn, log::Format::text);
   if (*server) return serve(server_words);
-  const auto plan = plan_of(*client ? client_words : sweep_words);
+  const auto plan = plan_of(*client ? client_words : *load ? load_words : sweep_words);
   if (!plan) return wrong_usage(plan.error());
   if (*client) return run_client(*plan);
+  if (*load) return load_at_rates(load_plan, *plan, modes);
   sweep_plan.client = *plan;
   const auto bulk = parse_payload(bulk_size);
   if (!bulk) return wrong_usage(bulk.error());

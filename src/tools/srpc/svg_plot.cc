@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <string_view>
 
@@ -76,15 +77,25 @@ class Scale {
       for (const auto& [x, y] : series.points) {
         places_.insert(x);
         largest_ = std::max(largest_, y);
+        if (y > 0) least_ = std::min(least_, y);
       }
     }
     if (largest_ <= 0) largest_ = 1;
+    if (plot.logarithmic) {
+      bottom_ = std::pow(10, std::floor(std::log10(std::min(least_, largest_))));
+      top_ = std::pow(10, std::ceil(std::log10(largest_)));
+      if (top_ <= bottom_) top_ = 10 * bottom_;
+      for (double line = bottom_; line <= top_ * 1.001; line *= 10) lines_.push_back(line);
+      return;
+    }
     step_ = step_for(largest_);
     top_ = std::ceil(largest_ / step_) * step_;
+    // Counted, not added up: the top line would be lost to rounding.
+    const auto count = static_cast<int>(std::lround(top_ / step_));
+    for (int i = 0; i <= count; ++i) lines_.push_back(i * step_);
   }
   const std::set<double>& places() const { return places_; }
-  double step() const { return step_; }
-  double top() const { return top_; }
+  const std::vector<double>& lines() const { return lines_; }
 
   double x(double value) const {
     if (places_.size() < 2) return kLeft + kPlotWidth / 2;
@@ -92,23 +103,26 @@ class Scale {
     const double to = std::log2(*places_.rbegin());
     return kLeft + (std::log2(value) - from) / (to - from) * kPlotWidth;
   }
-  double y(double value) const { return kTop + kPlotHeight * (1 - value / top_); }
+  double y(double value) const {
+    if (bottom_ == 0) return kTop + kPlotHeight * (1 - value / top_);
+    return kTop + kPlotHeight * (1 - std::log(std::max(value, bottom_) / bottom_) / std::log(top_ / bottom_));
+  }
 
  private:
   std::set<double> places_;
   double largest_ = 0;
+  double least_ = std::numeric_limits<double>::infinity();
   double step_ = 1;
+  double bottom_ = 0;  // > 0: logarithmic
   double top_ = 1;
+  std::vector<double> lines_;
 };
 
 std::string draw_axes(const Plot& plot, const Scale& scale) {
   std::string out;
-  // Counted, not added up: the top line would be lost to rounding.
-  const auto lines = static_cast<int>(std::lround(scale.top() / scale.step()));
-  for (int i = 0; i <= lines; ++i) {
-    const double value = i * scale.step();
+  for (const double value : scale.lines()) {
     out += fmt::format("<line x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\"/>\n", kLeft,
-                       kLeft + kPlotWidth, scale.y(value), i == 0 ? "#333" : "#ddd");
+                       kLeft + kPlotWidth, scale.y(value), value == scale.lines().front() ? "#333" : "#ddd");
     out += text(kLeft - 8, scale.y(value) + 4, "end", number(value));
   }
   for (const double place : scale.places()) {

@@ -36,5 +36,17 @@ TEST(SvgPlot, ShortensLargeNumbers) {
   EXPECT_THAT(svg, HasSubstr(">500k<"));
 }
 
+TEST(SvgPlot, ALogarithmicAxisHasAPowerOfTenALine) {
+  const std::string svg = draw_svg({.title = "t",
+                                    .x_label = "x",
+                                    .y_label = "y",
+                                    .series = {{"s", {{1, 3}, {10, 100}, {100, 2500}}}},
+                                    .logarithmic = true});
+  for (const char* label : {">1<", ">10<", ">100<", ">1000<", ">10k<"}) EXPECT_NE(svg.find(label), std::string::npos);
+  EXPECT_EQ(svg.find(">0<"), std::string::npos);
+  // 100 is half way between 1 and 10000.
+  EXPECT_NE(svg.find("cy=\"215.0\""), std::string::npos) << svg;
+}
+
 }  // namespace
 }  // namespace cairn::srpc::tools
