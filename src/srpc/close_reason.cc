@@ -29,6 +29,7 @@ constexpr std::array<Entry, kCloseReasons> kTable = {{
     {"refused", Errc::unavailable},
     {"no_poll_group", Errc::invalid_argument},
     {"not_authenticated", Errc::unauthenticated},
+    {"tls_failed", Errc::protocol_error},
 }};
 
 }  // namespace

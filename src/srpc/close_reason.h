@@ -29,8 +29,9 @@ enum class CloseReason : uint16_t {
   refused = 15,            // too many connections, or not allowed
   no_poll_group = 16,      // named a poll group that doesn't exist
   not_authenticated = 17,  // the cluster's key: no proof, a wrong one, or only one side has a key
+  tls_failed = 18,         // only one side wants TLS, or the two didn't get through its handshake
 };
-inline constexpr uint16_t kCloseReasons = 18;
+inline constexpr uint16_t kCloseReasons = 19;
 
 // As it stands above, for logs and metrics.
 std::string_view close_reason_name(CloseReason reason);

@@ -10,7 +10,7 @@ Task<Result<std::unique_ptr<Endpoint>>> NearConnector::connect(CancelToken token
   auto near = co_await shm_.connect(token);
   if (near || token.cancelled()) co_return near;
   LOG(debug, "srpc: {} by TCP: {}", address(), near.error().to_string());
-  co_return co_await tcp_.connect(token);
+  co_return co_await far_->connect(token);
 }
 
 }  // namespace cairn::srpc

@@ -2,6 +2,7 @@
 
 #include "base/assert.h"
 #include "srpc/near_connector.h"
+#include "srpc/tcp/tls_connector.h"
 
 namespace cairn::srpc {
 namespace {
@@ -34,15 +35,23 @@ ReactorHost::ReactorHost(const HostOptions& options, std::unique_ptr<Rng> own_rn
       pool_(worker_.reactor(), registry_, arena_.memory(), options.memory / kReservePart, options.request_bytes),
       mail_(worker_.reactor(), pool_),
       metrics_(registry_),
+      tls_(registry_),
       tcp_(std::make_unique<tcp::TcpPollGroup>(worker_.reactor(), pool_)),
-      shm_(std::make_unique<shm::ShmPollGroup>(worker_.reactor(), registry_, pool_, arena_)) {}
+      shm_(std::make_unique<shm::ShmPollGroup>(worker_.reactor(), registry_, pool_, arena_)) {
+  tcp_->use_tls(tls_);
+}
 
 ReactorHost::~ReactorHost() {
   stop();
   if (!closed_) run(&ReactorHost::close_transports, this);
 }
 
-std::unique_ptr<Connector> ReactorHost::connector(const Address& to, Way way) {
+std::unique_ptr<Connector> ReactorHost::connector(const Address& to, Way way, const KeyRing* tls_keys) {
+  if (tls_keys != nullptr && way != Way::shm) {
+    auto far = std::make_unique<tcp::TlsConnector>(*tcp_, *tls_keys, to);
+    if (way == Way::tcp) return far;
+    return std::make_unique<NearConnector>(*shm_, std::move(far), to);
+  }
   switch (way) {
     case Way::near:
       return std::make_unique<NearConnector>(*shm_, *tcp_, to);

@@ -35,6 +35,7 @@
 #include "srpc/channel.h"
 #include "srpc/shm/shm_poll_group.h"
 #include "srpc/tcp/tcp_poll_group.h"
+#include "srpc/tls/tls_context.h"
 #include "srpc/transport.h"
 
 namespace cairn::srpc {
@@ -70,8 +71,9 @@ class ReactorHost {
   shm::ShmPollGroup& shm() { return *shm_; }
   // All of them, for a ReactorPlacement.
   std::vector<PollGroup*> transports() { return {tcp_.get(), shm_.get()}; }
-  // For a channel on this host's thread.
-  std::unique_ptr<Connector> connector(const Address& to, Way way = Way::near);
+  // For a channel on this host's thread. With `tls_keys`, which are the channel's and outlive it, TCP is encrypted
+  // (tcp/tls_connector.h); shared memory is as it is.
+  std::unique_ptr<Connector> connector(const Address& to, Way way = Way::near, const KeyRing* tls_keys = nullptr);
 
   // From now on everything here belongs to a thread of its own. `name` shows in ps and perf.
   void start(const std::string& name);
@@ -115,6 +117,7 @@ class ReactorHost {
   mem::Pool pool_;
   mem::HomeMail mail_;
   ChannelMetrics metrics_;
+  tls::TlsContext tls_;
   std::unique_ptr<tcp::TcpPollGroup> tcp_;
   std::unique_ptr<shm::ShmPollGroup> shm_;
   bool closed_ = false;

@@ -16,7 +16,7 @@ struct ServerProcess::Group {
       : host(std::move(group_host)), server(host->reactor(), host->registry(), host->pool(), options) {}
 
   // These on the group's thread.
-  Task<Result<void>> listen(ReactorPlacement* placement, Address at, bool shared_memory);
+  Task<Result<void>> listen(ReactorPlacement* placement, Address at, bool shared_memory, Tls tls);
   Task<void> hand_over(Duration grace) { co_await server.hand_over(server.loop().now() + grace); }
   Task<void> close(ReactorPlacement* placement, Duration grace);
 
@@ -29,10 +29,10 @@ struct ServerProcess::Group {
   std::unique_ptr<shm::ShmListener> shm_listener;
 };
 
-Task<Result<void>> ServerProcess::Group::listen(ReactorPlacement* placement, Address at, bool shared_memory) {
+Task<Result<void>> ServerProcess::Group::listen(ReactorPlacement* placement, Address at, bool shared_memory, Tls tls) {
   placement->open(index(), server, host->transports());
   server.set_placement(placement);
-  CO_TRY(tcp_listener, tcp::TcpListener::open(host->tcp(), server, at));
+  CO_TRY(tcp_listener, tcp::TcpListener::open(host->tcp(), server, at, tls));
   // One for the process: the hello moves connections to the other groups.
   if (index() != 0 || !shared_memory) co_return Result<void>();
   auto opened = shm::ShmListener::open(host->shm(), server, at);
@@ -81,7 +81,7 @@ Result<void> ServerProcess::open(const ServerProcessOptions& options, const Make
   placement_ = std::make_unique<ReactorPlacement>(reactors);
   for (auto& group : groups_) group->host->start(fmt::format("srpc-{}", group->index()));
   for (auto& group : groups_) {
-    TRY(group->host->run(&Group::listen, group.get(), placement_.get(), address(), options.shared_memory));
+    TRY(group->host->run(&Group::listen, group.get(), placement_.get(), address(), options.shared_memory, options.tls));
   }
   return {};
 }

@@ -25,6 +25,7 @@
 #include "srpc/reactor_host.h"
 #include "srpc/reactor_placement.h"
 #include "srpc/server.h"
+#include "srpc/tls/tls_policy.h"
 
 namespace cairn::srpc {
 
@@ -34,6 +35,7 @@ struct ServerProcessOptions {
   Mode mode = Mode::automatic;
   size_t memory = size_t{64} << 20;  // of each poll group
   bool shared_memory = true;
+  Tls tls = Tls::off;  // of TCP; anything else needs server.keys
   // Its poll_group, poll_groups and server_id are set here.
   ServerOptions server = {};
 };
@@ -45,7 +47,7 @@ class ServerProcess {
   // may hold memory of the host's pool.
   using MakeService = std::function<std::shared_ptr<void>(Server&, ReactorHost&)>;
   // Returns when everything listens. Errors: busy (the port is in use,
-  // or not that much memory), and what the address brings.
+  // or not that much memory), invalid_argument (TLS without keys), and what the address brings.
   static Result<std::unique_ptr<ServerProcess>> start(const ServerProcessOptions& options,
                                                       const MakeService& make_service);
   ServerProcess(const ServerProcess&) = delete;

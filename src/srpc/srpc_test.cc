@@ -287,7 +287,8 @@ Task<void> subscribe_and_note(Channel* channel, Listener* listener, uint64_t cou
 TEST_P(Srpc, PushesInOrderUntilTheConnectionEnds) {
   Listener listener;
   Channel& channel = client->call([&]() -> std::reference_wrapper<Channel> {
-    channels.push_back(std::make_unique<Channel>(*client->reactor, client->metrics, connector()));
+    channels.push_back(
+        std::make_unique<Channel>(*client->reactor, client->metrics, connector(), with_keys(ChannelOptions{})));
     channels.back()->on_push<Noted>(listener, &Listener::hear);
     return *channels.back();
   });
@@ -520,7 +521,8 @@ TEST_P(Srpc, HundredsOfConnectionsComeAndGo) {
     Tally tally;
     client->call([&] {
       for (int i = 0; i < 100; ++i) {
-        many.push_back(std::make_unique<Channel>(*client->reactor, client->metrics, connector()));
+        many.push_back(
+            std::make_unique<Channel>(*client->reactor, client->metrics, connector(), with_keys(ChannelOptions{})));
       }
       return 0;
     });

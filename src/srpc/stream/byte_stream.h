@@ -11,19 +11,22 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "srpc/close_reason.h"
 #include "srpc/stream/one_sided.h"
 #include "srpc/transport.h"
 
 namespace cairn::srpc::stream {
 
 struct Moved {
-  enum class How : uint8_t { some, would_block, end, failed };
+  // `refused`: there is somebody whom this stream doesn't serve; he can be told so, with `error`, in what is sent.
+  enum class How : uint8_t { some, would_block, end, failed, refused };
   How how = How::some;
   size_t bytes = 0;        // with some
-  std::string error = {};  // with failed: "recv: Connection reset by peer"
+  std::string error = {};  // with failed: "recv: Connection reset by peer"; with refused
   // With some, although fewer bytes came than were asked for: there is more to learn by asking again now, such as that
   // the stream has ended. Nothing would tell later.
   bool ask_again = false;
+  CloseReason reason = CloseReason::connection_lost;  // with failed and refused
 };
 
 // Called from the reactor's rounds, never from inside a call into the stream.

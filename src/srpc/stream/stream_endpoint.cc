@@ -75,7 +75,11 @@ void StreamEndpoint::on_receivable() {
     Moved moved = stream_->receive({vectors.data(), n});
     if (moved.how == Moved::How::would_block) break;
     if (moved.how == Moved::How::failed) {
-      fail({CloseReason::connection_lost, std::move(moved.error)});
+      fail({moved.reason, std::move(moved.error)});
+      break;
+    }
+    if (moved.how == Moved::How::refused) {
+      say_goodbye({moved.reason, std::move(moved.error)});
       break;
     }
     if (moved.how == Moved::How::end) {

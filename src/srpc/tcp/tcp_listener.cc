@@ -2,8 +2,11 @@
 
 #include <utility>
 
+#include "base/assert.h"
 #include "base/log.h"
 #include "reactor/socket.h"
+#include "srpc/tls/tls_context.h"
+#include "srpc/tls/tls_session.h"
 
 namespace cairn::srpc::tcp {
 namespace {
@@ -13,12 +16,17 @@ constexpr Duration kPause = milliseconds(100);
 
 }  // namespace
 
-TcpListener::TcpListener(TcpPollGroup& group, Server& server, Listener listener)
-    : group_(group), server_(server), listener_(std::move(listener)), scope_(group.reactor()) {}
+TcpListener::TcpListener(TcpPollGroup& group, Server& server, Listener listener, Tls tls)
+    : group_(group), server_(server), listener_(std::move(listener)), tls_(tls), scope_(group.reactor()) {}
 
-Result<std::unique_ptr<TcpListener>> TcpListener::open(TcpPollGroup& group, Server& server, const Address& at) {
+Result<std::unique_ptr<TcpListener>> TcpListener::open(TcpPollGroup& group, Server& server, const Address& at,
+                                                       Tls tls) {
+  if (tls != Tls::off && server.options().keys == nullptr) {
+    return Error(Errc::invalid_argument, "TLS needs the cluster's key, and this server has none");
+  }
+  ASSERT(tls == Tls::off || group.tls() != nullptr);
   TRY(Listener listener, Listener::open(group.reactor(), at, {.reuse_port = true, .backlog = 1024}));
-  std::unique_ptr<TcpListener> self(new TcpListener(group, server, std::move(listener)));
+  std::unique_ptr<TcpListener> self(new TcpListener(group, server, std::move(listener), tls));
   self->scope_.spawn(&TcpListener::accept, self.get());
   return self;
 }
@@ -34,8 +42,13 @@ Task<void> TcpListener::accept() {
       continue;
     }
     std::string peer = socket->peer().to_string();
-    server_.accept(group_.make_endpoint(socket->release(), std::move(peer)));
+    server_.accept(make_endpoint(socket->release(), std::move(peer)));
   }
+}
+
+std::unique_ptr<Endpoint> TcpListener::make_endpoint(Fd fd, std::string peer) {
+  if (tls_ == Tls::off) return group_.make_endpoint(std::move(fd), std::move(peer));
+  return group_.make_tls_endpoint(std::move(fd), std::move(peer), group_.tls()->server(*server_.options().keys, tls_));
 }
 
 Task<void> TcpListener::close() {

@@ -15,13 +15,16 @@
 #include "reactor/scope.h"
 #include "srpc/server.h"
 #include "srpc/tcp/tcp_poll_group.h"
+#include "srpc/tls/tls_policy.h"
 
 namespace cairn::srpc::tcp {
 
 class TcpListener {
  public:
-  // Group and server outlive it. Port 0: any; the other poll groups then take port().
-  static Result<std::unique_ptr<TcpListener>> open(TcpPollGroup& group, Server& server, const Address& at);
+  // Group and server outlive it. Port 0: any; the other poll groups then take port(). TLS goes by the server's keys:
+  // without any it is invalid_argument.
+  static Result<std::unique_ptr<TcpListener>> open(TcpPollGroup& group, Server& server, const Address& at,
+                                                   Tls tls = Tls::off);
   TcpListener(const TcpListener&) = delete;
   TcpListener& operator=(const TcpListener&) = delete;
 
@@ -29,12 +32,14 @@ class TcpListener {
   Task<void> close();
 
  private:
-  TcpListener(TcpPollGroup& group, Server& server, Listener listener);
+  TcpListener(TcpPollGroup& group, Server& server, Listener listener, Tls tls);
   Task<void> accept();
+  std::unique_ptr<Endpoint> make_endpoint(Fd fd, std::string peer);
 
   TcpPollGroup& group_;
   Server& server_;
   Listener listener_;
+  Tls tls_;
   Scope scope_;
 };
 

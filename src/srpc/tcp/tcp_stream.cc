@@ -107,9 +107,14 @@ stream::Moved TcpStream::send(std::span<iovec> vectors) {
 
 void TcpStream::shutdown_send() { (void)::shutdown(fd_.get(), SHUT_WR); }
 
-std::unique_ptr<DetachedEndpoint> TcpStream::detach() {
+Fd TcpStream::release() {
   Fd fd = std::move(fd_);
   leave();
+  return fd;
+}
+
+std::unique_ptr<DetachedEndpoint> TcpStream::detach() {
+  Fd fd = release();
   return std::make_unique<TcpDetached>(std::move(fd), std::move(peer_));
 }
 

@@ -19,6 +19,8 @@ class TcpStream final : public stream::GroupedStream, private stream::SocketPoll
   stream::Moved send(std::span<iovec> vectors) override;
   void shutdown_send() override;
   const std::string& peer() const override { return peer_; }
+  // Gives the socket away; the stream is of no more use.
+  Fd release();
   std::string_view transport() const override { return "tcp"; }
   std::unique_ptr<DetachedEndpoint> detach() override;
 

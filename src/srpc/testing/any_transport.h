@@ -21,12 +21,23 @@
 #include "srpc/shm/shm_listener.h"
 #include "srpc/tcp/tcp_connector.h"
 #include "srpc/tcp/tcp_listener.h"
+#include "srpc/tcp/tls_connector.h"
 #include "srpc/testing/host.h"
+#include "srpc/testing/keys.h"
 #include "srpc/testing/methods.h"
 
 namespace cairn::srpc::testing {
 
-enum class Carrier { inproc, inproc_two_threads, tcp_one_thread, tcp_two_threads, shm_one_thread, shm_two_threads };
+enum class Carrier {
+  inproc,
+  inproc_two_threads,
+  tcp_one_thread,
+  tcp_two_threads,
+  shm_one_thread,
+  shm_two_threads,
+  tls_one_thread,
+  tls_two_threads
+};
 
 inline std::string name_of(const ::testing::TestParamInfo<Carrier>& info) {
   switch (info.param) {
@@ -42,6 +53,10 @@ inline std::string name_of(const ::testing::TestParamInfo<Carrier>& info) {
       return "shm_one_thread";
     case Carrier::shm_two_threads:
       return "shm_two_threads";
+    case Carrier::tls_one_thread:
+      return "tls_one_thread";
+    case Carrier::tls_two_threads:
+      return "tls_two_threads";
   }
   return "";
 }
@@ -54,6 +69,7 @@ class AnyTransport : public ::testing::TestWithParam<Carrier> {
     client = std::make_unique<Host>(0);
     if (two_threads()) other = std::make_unique<Host>(1);
     host = other ? other.get() : client.get();
+    options = with_keys(options);
     server = std::make_unique<Server>(*host->reactor, host->registry, host->pool, options);
     methods = std::make_unique<Methods>(*server, max_hang);
     if (in_process()) {
@@ -68,7 +84,8 @@ class AnyTransport : public ::testing::TestWithParam<Carrier> {
       ASSERT_TRUE(opened) << opened.error().to_string();
       shm_listener = std::move(*opened);
     } else {
-      auto opened = tcp::TcpListener::open(*host->tcp, *server, Address::loopback(0));
+      auto opened =
+          tcp::TcpListener::open(*host->tcp, *server, Address::loopback(0), over_tls() ? Tls::required : Tls::off);
       ASSERT_TRUE(opened) << opened.error().to_string();
       listener = std::move(*opened);
       address = Address::loopback(listener->port());
@@ -109,14 +126,24 @@ class AnyTransport : public ::testing::TestWithParam<Carrier> {
   }
   static Task<void> close_channel(Channel* channel) { co_await channel->close(); }
 
-  std::unique_ptr<Connector> connector() {
+  std::unique_ptr<Connector> connector(const KeyRing* keys = nullptr) {
     if (in_process()) return hub->connector({*client->reactor, client->pool, *scope}, 0);
     if (over_shm()) return std::make_unique<shm::ShmConnector>(*client->shm, address);
+    if (over_tls())
+      return std::make_unique<tcp::TlsConnector>(*client->tcp, keys == nullptr ? own_keys : *keys, address);
     return std::make_unique<tcp::TcpConnector>(*client->tcp, address);
   }
+  // TLS goes by keys: there those who name none have one that the two sides share.
+  template <typename Options>
+  Options with_keys(Options options = {}) {
+    if (over_tls() && options.keys == nullptr) options.keys = &own_keys;
+    return options;
+  }
   Channel& make_channel(ChannelOptions options = {}) {
+    options = with_keys(options);
     return client->call([&]() -> std::reference_wrapper<Channel> {
-      channels.push_back(std::make_unique<Channel>(*client->reactor, client->metrics, connector(), options));
+      channels.push_back(
+          std::make_unique<Channel>(*client->reactor, client->metrics, connector(options.keys), options));
       return *channels.back();
     });
   }
@@ -126,10 +153,12 @@ class AnyTransport : public ::testing::TestWithParam<Carrier> {
   static bool over_shm() { return GetParam() == Carrier::shm_one_thread || GetParam() == Carrier::shm_two_threads; }
   static bool two_threads() {
     return GetParam() == Carrier::inproc_two_threads || GetParam() == Carrier::tcp_two_threads ||
-           GetParam() == Carrier::shm_two_threads;
+           GetParam() == Carrier::shm_two_threads || GetParam() == Carrier::tls_two_threads;
   }
+  static bool over_tls() { return GetParam() == Carrier::tls_one_thread || GetParam() == Carrier::tls_two_threads; }
   uint64_t copied() { return client->pool.copied().value() + (other ? other->pool.copied().value() : 0); }
 
+  const KeyRing own_keys{{key_of(200)}};
   std::unique_ptr<Host> client;
   std::unique_ptr<Host> other;
   Host* host = nullptr;  // the server's
@@ -144,8 +173,8 @@ class AnyTransport : public ::testing::TestWithParam<Carrier> {
   std::vector<std::unique_ptr<Channel>> channels;
 };
 
-inline const auto kAllCarriers =
-    ::testing::Values(Carrier::inproc, Carrier::inproc_two_threads, Carrier::tcp_one_thread, Carrier::tcp_two_threads,
-                      Carrier::shm_one_thread, Carrier::shm_two_threads);
+inline const auto kAllCarriers = ::testing::Values(
+    Carrier::inproc, Carrier::inproc_two_threads, Carrier::tcp_one_thread, Carrier::tcp_two_threads,
+    Carrier::shm_one_thread, Carrier::shm_two_threads, Carrier::tls_one_thread, Carrier::tls_two_threads);
 
 }  // namespace cairn::srpc::testing
