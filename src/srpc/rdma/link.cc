@@ -150,11 +150,13 @@ VerbResult<void> Link::connect(const QpAddress& remote) {
                   .service_level = rail.service_level,
                   .reads_answered = static_cast<uint8_t>(client ? reads : 0)};
   if (auto set = qp_->to_rtr(path); !set) return set;
-  return qp_->to_rts({.psn = local_.psn,
-                      .timeout = rail.timeout,
-                      .retries = rail.retries,
-                      .rnr_retries = rail.rnr_retries,
-                      .reads_issued = static_cast<uint8_t>(client ? 0 : reads)});
+  auto set = qp_->to_rts({.psn = local_.psn,
+                          .timeout = rail.timeout,
+                          .retries = rail.retries,
+                          .rnr_retries = rail.rnr_retries,
+                          .reads_issued = static_cast<uint8_t>(client ? 0 : reads)});
+  may_post_ = set.has_value();
+  return set;
 }
 
 // --- Receiving ---
@@ -250,7 +252,7 @@ size_t Link::receive(std::span<const iovec> vectors) {
 // --- Sending ---
 
 bool Link::may_send() const {
-  return session_ && !failed() && !retired_ && !end_due_ && !end_sent_ && room_for_bytes();
+  return may_post_ && !failed() && !retired_ && !end_due_ && !end_sent_ && room_for_bytes();
 }
 
 bool Link::room_for_bytes() const {
@@ -306,7 +308,7 @@ void Link::send_one(uint32_t bytes, uint8_t flags) {
 }
 
 void Link::send_control() {
-  if (!session_ || failed()) return;
+  if (!may_post_ || failed()) return;
   if (end_due_ && room_for_bytes()) {
     end_due_ = false;
     end_sent_ = true;
@@ -317,7 +319,7 @@ void Link::send_control() {
 }
 
 void Link::end_sending() {
-  if (end_sent_ || !session_ || failed()) return;
+  if (end_sent_ || !may_post_ || failed()) return;
   end_due_ = true;
   send_control();
 }

@@ -152,6 +152,7 @@ class Link final : private SendQueue::Retired, private OneSidedQueue::Poster {
 
   uint32_t next_send_slot_ = 0;
   uint32_t send_slots_used_ = 0;
+  bool may_post_ = false;  // the queue pair is in RTS
   bool end_due_ = false;
   bool end_sent_ = false;
   bool retired_ = false;

@@ -61,6 +61,7 @@ Result<Rail::Choice> Rail::choose(const Address& local) {
     gid->type = wanted->type;
     gid->why = fmt::format("{} {}", gid_type_name(wanted->type), gid_text(wanted->bytes));
   }
+  if (channel_ != nullptr) port_came_back();
   if (device_.options().mtu != 0) gid->path_mtu_bytes = std::min(gid->path_mtu_bytes, device_.options().mtu);
   return Choice{*std::move(port), *std::move(gid)};
 }
@@ -199,6 +200,9 @@ void Rail::port_came_back() {
 
 void Rail::on_grace(void* self) {
   auto& rail = *static_cast<Rail*>(self);
+  // News may be lost, or late.
+  const auto port = rail.device_.port();
+  if (port && port->facts.state == PortState::active) return rail.port_came_back();
   rail.fail(rail.device_.name() + ": the port went down and stayed down");
 }
 

@@ -311,6 +311,25 @@ TEST_F(RdmaFaults, DeviceIsTakenOut) {
   EXPECT_THAT(refused.error().message(), HasSubstr("was removed"));
 }
 
+// What had arrived without a completion of its own isn't waited for.
+TEST_F(RdmaFaults, FailedConnectionsAreTakenDownAtOnce) {
+  open();
+  const auto [c, s] = connect();
+  call([&] {
+    c->say("arrives");
+    return 0;
+  });
+  EXPECT_TRUE(until([&] { return s->text() == "arrives"; }));
+  client.verbs.fail_call(1, ENOMEM, Verb::post_send);
+  call([&] {
+    c->say("fails");
+    c->stream.reset();
+    return 0;
+  });
+  settle();  // no time passes
+  EXPECT_EQ(client.group->dying(), 0U);
+}
+
 // What a queue pair that can't be destroyed may still reach isn't given to anybody else.
 TEST_F(RdmaFaults, UndestroyableQueuePairKeepsItsMemory) {
   open({.drain = milliseconds(1)});
