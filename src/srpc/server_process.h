@@ -1,5 +1,5 @@
 // ServerProcess: a whole server behind one port: N poll groups, each a ReactorHost on its own thread with a Server,
-// reached over TCP and, by clients of the same machine, over shared memory.
+// reached over TCP and RDMA and, by clients of the same machine, over shared memory.
 //
 //   TRY(auto process, srpc::ServerProcess::start({.at = Address::loopback(7400), .poll_groups = 2},
 //       [](srpc::Server& server, srpc::ReactorHost&) {
@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/status.h"
@@ -34,6 +35,7 @@ struct ServerProcessOptions {
   Mode mode = Mode::automatic;
   size_t memory = size_t{64} << 20;  // of each poll group
   bool shared_memory = true;
+  std::optional<rdma::RdmaOptions> rdma = {};
   // Its poll_group, poll_groups and server_id are set here.
   ServerOptions server = {};
 };

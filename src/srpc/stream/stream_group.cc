@@ -18,7 +18,7 @@ StreamGroup::~StreamGroup() {
   reactor_.remove_poller(*this);
 }
 
-std::unique_ptr<Endpoint> StreamGroup::make_endpoint(std::unique_ptr<GroupedStream> stream) {
+std::unique_ptr<Endpoint> StreamGroup::make_endpoint(std::unique_ptr<ByteStream> stream) {
   return std::make_unique<StreamEndpoint>(
       StreamEndpoint::Context{.loop = reactor_, .pool = pool_, .scope = scope_, .requests = requests_},
       std::move(stream));

@@ -44,7 +44,7 @@ class StreamGroup : public PollGroup, private Poller {
   Reactor& reactor() { return reactor_; }
 
  protected:
-  std::unique_ptr<Endpoint> make_endpoint(std::unique_ptr<GroupedStream> stream);
+  std::unique_ptr<Endpoint> make_endpoint(std::unique_ptr<ByteStream> stream);
   // Of the group; closed by close().
   Scope& scope() { return scope_; }
 

@@ -34,7 +34,7 @@ Task<void> TcpListener::accept() {
       continue;
     }
     std::string peer = socket->peer().to_string();
-    server_.accept(group_.make_endpoint(socket->release(), std::move(peer)));
+    server_.accept(group_.accepted(socket->release(), std::move(peer)));
   }
 }
 

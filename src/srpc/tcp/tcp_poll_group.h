@@ -8,6 +8,11 @@
 #include "base/fd.h"
 #include "srpc/stream/stream_group.h"
 
+namespace cairn::srpc::rdma {
+class UpgradeHistory;
+class Upgrades;
+}  // namespace cairn::srpc::rdma
+
 namespace cairn::srpc::tcp {
 
 class TcpPollGroup final : public stream::StreamGroup {
@@ -15,8 +20,18 @@ class TcpPollGroup final : public stream::StreamGroup {
   TcpPollGroup(Reactor& reactor, mem::Pool& pool, mem::Purpose requests = mem::Purpose::request)
       : StreamGroup(reactor, pool, requests, {}) {}
 
-  // Takes over a connected socket.
+  // From now on connections go over to RDMA where both ends can. `upgrades` outlives them.
+  void allow_upgrades(rdma::Upgrades& upgrades) { upgrades_ = &upgrades; }
+  rdma::Upgrades* upgrades() { return upgrades_; }
+
+  // These take over a connected socket. One that stays with TCP:
   std::unique_ptr<Endpoint> make_endpoint(Fd fd, std::string peer);
+  // A client's and a server's, which may go over to RDMA. Without a history: as make_endpoint().
+  std::unique_ptr<Endpoint> connected(Fd fd, std::string peer, std::shared_ptr<rdma::UpgradeHistory> history);
+  std::unique_ptr<Endpoint> accepted(Fd fd, std::string peer);
+
+ private:
+  rdma::Upgrades* upgrades_ = nullptr;
 };
 
 }  // namespace cairn::srpc::tcp

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "srpc/server_process.h"
 #include "tools/srpc/child_server.h"
 #include "tools/srpc/perf_service.h"
+#include "tools/srpc/reach.h"
 #include "tools/srpc/report.h"
 #include "tools/srpc/svg_plot.h"
 #include "tools/srpc/target.h"
@@ -107,12 +109,19 @@ int run_server(const ServerPlan& plan) {
   StopSignals signals;
   const auto at = resolve_address(plan.listen);
   if (!at) return report(kProgram, failure_of(at.error(), Exit::usage), false);
+  std::optional<rdma::RdmaOptions> rdma;
+  if (plan.rdma) {
+    rdma = {.verbs = &this_machine(),
+            .roles = {.client = false, .server = true},
+            .upgrades = {.expected = plan.rdma_expected}};
+  }
   auto process =
       ServerProcess::start({.at = *at,
                             .poll_groups = static_cast<uint16_t>(plan.poll_groups),
                             .mode = plan.mode,
                             .memory = plan.memory,
                             .shared_memory = plan.shared_memory,
+                            .rdma = std::move(rdma),
                             .server = {.keys = keys_of(plan.keys)}},
                            [](Server& server, ReactorHost&) { return std::make_shared<PerfService>(server); });
   if (!process) {
