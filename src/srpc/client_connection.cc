@@ -47,7 +47,7 @@ Task<Result<void>> ClientConnection::hello(CancelToken token) {
   hello_.version_max = options.protocol.version_max;
   hello_.poll_group = channel_.wanted_poll_group();
   hello_.keepalive_ms = static_cast<uint32_t>(options.keepalive.ms());
-  hello_.features = options.protocol.features;
+  hello_.features = options.protocol.features | endpoint_->features();
   hello_.client_id = options.client_id.bytes;
   hello_.max_data = options.max_data;
   hello_.max_metadata = static_cast<uint16_t>(kMaxMetadata);
@@ -203,6 +203,9 @@ void ClientConnection::on_message(Incoming& message) {
     case Kind::notice:
     case Kind::challenge:
     case Kind::proof:
+    case Kind::upgrade_offer:
+    case Kind::upgrade_answer:
+    case Kind::upgrade_switch:
       return broken(CloseReason::bad_sequence, fmt::format("a server sent a message of kind {}", int(header.kind)));
   }
   if (!closing_) channel_.pump();
@@ -252,10 +255,9 @@ void ClientConnection::on_hello_reply(const Incoming& message) {
   if (said.version < own.version_min || said.version > own.version_max) {
     return broken(CloseReason::bad_version, fmt::format("the server chose version {}", said.version));
   }
-  if ((said.features & ~own.features) != 0) {
-    return broken(
-        CloseReason::bad_sequence,
-        fmt::format("the server chose features {:#x}, which this side doesn't have", said.features & ~own.features));
+  if (const uint64_t unknown = said.features & ~hello_.features; unknown != 0) {
+    return broken(CloseReason::bad_sequence,
+                  fmt::format("the server chose features {:#x}, which this side doesn't have", unknown));
   }
   if (said.credits == 0 || said.max_calls == 0 || said.byte_credits == 0) {
     return broken(CloseReason::bad_sequence, "the server's hello gives no credits");
@@ -272,6 +274,7 @@ void ClientConnection::on_hello_reply(const Incoming& message) {
   slots_.resize(std::min<size_t>(agreed_.max_calls, size_t{1} << kSlotBits));
   for (size_t i = slots_.size(); i > 0; --i) free_slots_.push_back(static_cast<uint32_t>(i - 1));
   hello_done_ = true;
+  endpoint_->on_agreed(agreed_.version, agreed_.features);
   hello_event_.set();
 }
 

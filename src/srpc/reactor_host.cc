@@ -1,6 +1,10 @@
 #include "srpc/reactor_host.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "base/assert.h"
+#include "base/log.h"
 #include "srpc/near_connector.h"
 #include "srpc/tcp/tls_connector.h"
 
@@ -39,6 +43,28 @@ ReactorHost::ReactorHost(const HostOptions& options, std::unique_ptr<Rng> own_rn
       tcp_(std::make_unique<tcp::TcpPollGroup>(worker_.reactor(), pool_)),
       shm_(std::make_unique<shm::ShmPollGroup>(worker_.reactor(), registry_, pool_, arena_)) {
   tcp_->use_tls(tls_);
+  if (options.rdma) open_rdma(options);
+}
+
+void ReactorHost::open_rdma(const HostOptions& options) {
+  const rdma::RdmaOptions& wanted = *options.rdma;
+  ASSERT(wanted.verbs != nullptr);
+  const std::span<std::byte> memory = arena_.memory();
+  rdma::Rails rails = rdma::open_rails(*wanted.verbs, wanted.rails, {&memory, 1}, wanted.roles);
+  devices_ = std::move(rails.devices);
+  upgrades_ =
+      std::make_unique<rdma::Upgrades>(reactor(), registry_, fmt::format("reactor {}", options.index), wanted.upgrades);
+  tcp_->allow_upgrades(*upgrades_);
+  // Said once for the process: its other reactors find the same.
+  for (const std::string& problem : rails.problems) {
+    if (options.index != 0 || !wanted.upgrades.expected) continue;
+    LOG(warn, "srpc: {}: {}", devices_.empty() ? "TCP instead of RDMA" : "without one rail", problem);
+  }
+  if (devices_.empty()) return upgrades_->close(fmt::format("{}", fmt::join(rails.problems, "; ")));
+  std::vector<rdma::Device*> devices;
+  for (const auto& device : devices_) devices.push_back(device.get());
+  rdma_ = std::make_unique<rdma::RdmaPollGroup>(reactor(), registry_, pool_, devices, wanted.queues);
+  upgrades_->open(*rdma_);
 }
 
 ReactorHost::~ReactorHost() {
@@ -56,6 +82,8 @@ std::unique_ptr<Connector> ReactorHost::connector(const Address& to, Way way, co
     case Way::near:
       return std::make_unique<NearConnector>(*shm_, *tcp_, to);
     case Way::tcp:
+      return std::make_unique<tcp::TcpConnector>(*tcp_, to, tcp::Upgrade::no);
+    case Way::rdma:
       return std::make_unique<tcp::TcpConnector>(*tcp_, to);
     case Way::shm:
       return std::make_unique<shm::ShmConnector>(*shm_, to);
@@ -79,6 +107,7 @@ void ReactorHost::stop() {
 Task<void> ReactorHost::close_transports() {
   closed_ = true;
   co_await tcp_->close();
+  if (rdma_) co_await rdma_->close();
   co_await shm_->close();
 }
 

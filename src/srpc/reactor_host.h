@@ -19,6 +19,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,9 @@
 #include "reactor/reactor.h"
 #include "reactor/worker.h"
 #include "srpc/channel.h"
+#include "srpc/rdma/rdma_options.h"
+#include "srpc/rdma/rdma_poll_group.h"
+#include "srpc/rdma/upgrades.h"
 #include "srpc/shm/shm_poll_group.h"
 #include "srpc/tcp/tcp_poll_group.h"
 #include "srpc/tls/tls_context.h"
@@ -40,8 +44,9 @@
 
 namespace cairn::srpc {
 
-// How to reach a server. `near`: by shared memory if it is on this machine and takes it, else by TCP.
-enum class Way : uint8_t { near, tcp, shm };
+// How to reach a server. `near`: by shared memory if it is on this machine and takes it, else as `rdma`. `rdma`: by
+// TCP, and over RDMA as soon as that is possible at both ends. `tcp`: by TCP and nothing else.
+enum class Way : uint8_t { near, tcp, shm, rdma };
 
 struct HostOptions {
   uint32_t index = 0;  // of its reactor
@@ -52,6 +57,8 @@ struct HostOptions {
   mem::Arena::Sharing sharing = mem::Arena::Sharing::machine;
   size_t request_bytes = 0;  // of it, what clients leave alone for requests (mem/pool.h)
   Rng* rng = nullptr;        // outlives the host; null: the kernel's
+  // With it RDMA is used where it works. What keeps it from working is no error: the log says it, and TCP it is.
+  std::optional<rdma::RdmaOptions> rdma = {};
 };
 
 class ReactorHost {
@@ -69,7 +76,10 @@ class ReactorHost {
   ChannelMetrics& metrics() { return metrics_; }
   tcp::TcpPollGroup& tcp() { return *tcp_; }
   shm::ShmPollGroup& shm() { return *shm_; }
-  // All of them, for a ReactorPlacement.
+  // Null without HostOptions::rdma; the group also where no device works.
+  rdma::RdmaPollGroup* rdma() { return rdma_.get(); }
+  rdma::Upgrades* upgrades() { return upgrades_.get(); }
+  // All that connections begin with, for a ReactorPlacement.
   std::vector<PollGroup*> transports() { return {tcp_.get(), shm_.get()}; }
   // For a channel on this host's thread. With `tls_keys`, which are the channel's and outlive it, TCP is encrypted
   // (tcp/tls_connector.h); shared memory is as it is.
@@ -107,6 +117,7 @@ class ReactorHost {
   static Task<std::invoke_result_t<Function&>> invoke(Function function) {
     co_return function();
   }
+  void open_rdma(const HostOptions& options);
   Task<void> close_transports();
 
   std::unique_ptr<Rng> own_rng_;
@@ -120,6 +131,9 @@ class ReactorHost {
   tls::TlsContext tls_;
   std::unique_ptr<tcp::TcpPollGroup> tcp_;
   std::unique_ptr<shm::ShmPollGroup> shm_;
+  std::vector<std::unique_ptr<rdma::Device>> devices_;
+  std::unique_ptr<rdma::RdmaPollGroup> rdma_;
+  std::unique_ptr<rdma::Upgrades> upgrades_;
   bool closed_ = false;
 };
 

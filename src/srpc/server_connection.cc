@@ -94,6 +94,9 @@ void ServerConnection::on_message(Incoming& message) {
     case Kind::push:
     case Kind::challenge:
     case Kind::proof:
+    case Kind::upgrade_offer:
+    case Kind::upgrade_answer:
+    case Kind::upgrade_switch:
       return close({CloseReason::bad_sequence, fmt::format("a client sent a message of kind {}", int(header.kind))});
   }
 }
@@ -183,7 +186,7 @@ void ServerConnection::welcome(const Introduction& introduction) {
   arm_timer();
   version_ = std::min(hello.version_max, options.protocol.version_max);
   endpoint_->limit_version(version_);
-  features_ = hello.features & options.protocol.features;
+  features_ = hello.features & (options.protocol.features | endpoint_->features());
   // Who comes back must be able to tell whether he comes back to the same life of the server.
   if (options.server_id.is_zero()) features_ &= ~uint64_t{kFeatureSequences};
   client_id_.bytes = hello.client_id;
@@ -208,6 +211,7 @@ void ServerConnection::welcome(const Introduction& introduction) {
   Header header;
   header.kind = Kind::hello_reply;
   send(header, bytes, {});
+  endpoint_->on_agreed(version_, features_);
 }
 
 bool ServerConnection::within_credit(const Header& header) {

@@ -71,7 +71,8 @@ Result<void> ServerProcess::open(const ServerProcessOptions& options, const Make
   server_options.server_id = Id128::random(rng);
   std::vector<Reactor*> reactors;
   for (uint16_t i = 0; i < options.poll_groups; ++i) {
-    TRY(auto host, ReactorHost::create({.index = i, .mode = options.mode, .memory = options.memory}));
+    TRY(auto host,
+        ReactorHost::create({.index = i, .mode = options.mode, .memory = options.memory, .rdma = options.rdma}));
     server_options.poll_group = i;
     groups_.push_back(std::make_unique<Group>(std::move(host), server_options));
     Group& group = *groups_.back();

@@ -1,5 +1,5 @@
 // ServerProcess: a whole server behind one port: N poll groups, each a ReactorHost on its own thread with a Server,
-// reached over TCP and, by clients of the same machine, over shared memory.
+// reached over TCP and RDMA and, by clients of the same machine, over shared memory.
 //
 //   TRY(auto process, srpc::ServerProcess::start({.at = Address::loopback(7400), .poll_groups = 2},
 //       [](srpc::Server& server, srpc::ReactorHost&) {
@@ -16,6 +16,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/status.h"
@@ -36,6 +37,7 @@ struct ServerProcessOptions {
   size_t memory = size_t{64} << 20;  // of each poll group
   bool shared_memory = true;
   Tls tls = Tls::off;  // of TCP; anything else needs server.keys
+  std::optional<rdma::RdmaOptions> rdma = {};
   // Its poll_group, poll_groups and server_id are set here.
   ServerOptions server = {};
 };

@@ -114,6 +114,12 @@ class Endpoint {
   virtual bool is_open() const = 0;
   virtual EndpointStatus status() const = 0;
 
+  // What the transport can do by itself when its peer's can, too, as bits of Feature: named in the hello beside what
+  // the connection names.
+  virtual uint64_t features() const { return 0; }
+  // The hello is done; `features` are those that both sides have. Sends what follows it with that version.
+  virtual void on_agreed(uint8_t /*version*/, uint64_t /*features*/) {}
+
   virtual Caps caps() const = 0;
   // Of the other end, for logs: "127.0.0.1:41234", "inproc:1".
   virtual const std::string& peer() const = 0;

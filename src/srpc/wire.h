@@ -64,8 +64,12 @@ enum class Kind : uint8_t {
   proof = 11,      // from the client: ProofBody
   notice = 12,  // client's, with kFeatureNotices: a request without an answer; its credit comes back when it was served
   push = 13,    // server's, with kFeaturePush: one that the client isn't asked to answer
+  // With kFeatureRdma, from transport to transport, never seen above it (rdma/upgrading_stream.h):
+  upgrade_offer = 14,   // client's: rdma::QpAddress
+  upgrade_answer = 15,  // server's: rdma::QpAddress, or a status and a text
+  upgrade_switch = 16,  // either's: the last message on TCP; client's with a status and a text: the upgrade is given up
 };
-inline constexpr uint8_t kLastKind = 13;
+inline constexpr uint8_t kLastKind = 16;
 
 // What stands in front of a request's metadata, in this order (extensions.h). Counted in metadata_bytes.
 enum Extension : uint8_t {
@@ -153,6 +157,7 @@ enum Feature : uint64_t {
   kFeatureNone = 0,
   kFeatureNotices = 1,
   kFeaturePush = 2,
+  kFeatureRdma = 4,       // a transport's, which adds it by itself: Endpoint::features()
   kFeatureSequences = 8,  // calls with a sequence are executed once, also when they are repeated (extensions.h)
   kFeatureTrace = 16,     // requests and notices may name a trace
   kFeatures = kFeatureNotices | kFeaturePush | kFeatureSequences | kFeatureTrace,  // of this build

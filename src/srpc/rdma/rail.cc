@@ -31,10 +31,14 @@ Rail::Rail(Reactor& reactor, RdmaMetrics& metrics, const Device& device, Events&
       grace_(&on_grace, this) {}
 
 Rail::~Rail() {
-  reactor_.disarm(grace_);
-  if (channel_poll_ != nullptr) channel_poll_->let_go();
-  if (news_poll_ != nullptr) news_poll_->let_go();
+  close();
   if (up_) metrics_.rails_up.add(-1);
+}
+
+void Rail::close() {
+  reactor_.disarm(grace_);
+  if (channel_poll_ != nullptr) std::exchange(channel_poll_, nullptr)->let_go();
+  if (news_poll_ != nullptr) std::exchange(news_poll_, nullptr)->let_go();
 }
 
 Result<Rail::Choice> Rail::choose(const Address& local) {

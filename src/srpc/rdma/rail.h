@@ -47,6 +47,8 @@ class Rail final : private stream::SocketPoll::Events {
   Rail(Reactor& reactor, RdmaMetrics& metrics, const Device& device, Events& events, size_t block_bytes,
        Duration port_grace);
   ~Rail();
+  // On the reactor's thread, when nothing uses it any more: it hears and is asked nothing from now on.
+  void close();
 
   const Device& device() const { return device_; }
 

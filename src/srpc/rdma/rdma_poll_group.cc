@@ -77,6 +77,8 @@ RdmaPollGroup::~RdmaPollGroup() {
 Task<void> RdmaPollGroup::close() {
   while (!dying_.empty()) (void)co_await all_dead_.wait();
   co_await StreamGroup::close();
+  // Here and not in the destructor, which may be called on a thread that must not touch the reactor's ring.
+  for (const auto& rail : rails_) rail->close();
 }
 
 // --- Coming ---

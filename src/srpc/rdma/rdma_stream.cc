@@ -32,9 +32,11 @@ void RdmaStream::hold(Fd socket) {
   ASSERT(poll_ == nullptr && socket);
   socket_ = std::move(socket);
   poll_ = stream::SocketPoll::make(group_.reactor(), socket_.get(), *this);
+  if (opened_) poll_->arm_in();
 }
 
 void RdmaStream::open() {
+  opened_ = true;
   if (poll_ != nullptr) poll_->arm_in();
 }
 

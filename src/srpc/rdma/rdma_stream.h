@@ -27,8 +27,7 @@ class RdmaStream final : public stream::GroupedStream,
   ~RdmaStream() override;
 
   // The TCP connection over which the two have met, on which nothing is said any more. It is kept open, and its end is
-  // this stream's end, behind what has arrived: RDMA itself doesn't tell that the other process has died. Before
-  // start().
+  // this stream's end, behind what has arrived: RDMA itself doesn't tell that the other process has died. Once.
   void hold(Fd socket);
 
   stream::Moved receive(std::span<iovec> vectors) override;
@@ -64,6 +63,7 @@ class RdmaStream final : public stream::GroupedStream,
   Fd socket_;
   stream::SocketPoll* poll_ = nullptr;
   std::vector<mem::BufChain> kept_;
+  bool opened_ = false;
   bool ready_ = false;  // in the group's list
   bool watched_ = false;
   bool blocked_ = false;      // on_sendable is owed

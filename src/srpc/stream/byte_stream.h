@@ -38,10 +38,30 @@ class StreamEvents {
   virtual void on_sendable() = 0;
   // After want_flush: everything that was to be sent in this round is queued.
   virtual void on_flush() = 0;
+  // For a stream with a Control, which may call it at any time: queues one of its messages. Returns the bytes queued,
+  // this message being the last of them; 0: the connection is about to end.
+  virtual size_t send_control(Kind /*kind*/, uint16_t /*status*/, std::span<const std::byte> /*metadata*/) { return 0; }
 
  protected:
   ~StreamEvents() = default;
 };
+
+// What a stream has to say to the one at the other end, in messages of their own between those of the connection
+// (Kind::upgrade_*).
+class Control {
+ public:
+  // Bits of Feature, and then those that both sides have.
+  virtual uint64_t features() const = 0;
+  virtual void on_agreed(uint64_t features) = 0;
+  // `last`: nothing behind it was read yet. Errors end the connection: bad_sequence.
+  virtual Result<void> on_control(const Header& header, std::span<const std::byte> metadata, bool last) = 0;
+
+ protected:
+  ~Control() = default;
+};
+inline bool is_control(Kind kind) {
+  return kind == Kind::upgrade_offer || kind == Kind::upgrade_answer || kind == Kind::upgrade_switch;
+}
 
 class ByteStream {
  public:
@@ -63,8 +83,10 @@ class ByteStream {
   virtual const std::string& peer() const = 0;
   // Caps::name of the transport.
   virtual std::string_view transport() const { return "stream"; }
-  // Null when it carries bytes and nothing else.
+  // Null when it carries bytes and nothing else. At a stream with a Control it may come about in on_control(): for a
+  // client's requests that are queued from then on, for what a server receives from then on.
   virtual OneSided* one_sided() { return nullptr; }
+  virtual Control* control() { return nullptr; }
   // For Endpoint::detach(). The stream is closed afterwards, the connection isn't.
   virtual std::unique_ptr<DetachedEndpoint> detach() { return nullptr; }
 };

@@ -49,10 +49,43 @@ void StreamEndpoint::start(EndpointEvents& events) {
   ASSERT(events_ == nullptr);
   events_ = &events;
   if (state_ == State::ended) return closed_.post();
+  allow_elsewhere();
+  stream_->start(*this);
+}
+
+void StreamEndpoint::allow_elsewhere() {
   if (const OneSided* side = one_sided()) {
     reader_.allow_elsewhere(side->role() == Role::server ? Kind::request : Kind::reply);
   }
-  stream_->start(*this);
+}
+
+// --- What the stream says to the other one ---
+
+uint64_t StreamEndpoint::features() const {
+  Control* control = stream_ == nullptr ? nullptr : stream_->control();
+  return control == nullptr ? 0 : control->features();
+}
+
+void StreamEndpoint::on_agreed(uint8_t version, uint64_t features) {
+  version_ = version;
+  if (state_ != State::open) return;
+  if (Control* control = stream_->control()) control->on_agreed(features);
+}
+
+void StreamEndpoint::on_control(const Incoming& message, Control& control) {
+  auto accepted = control.on_control(message.header, message.metadata, reader_.nothing_behind_message());
+  if (!accepted) return say_goodbye({CloseReason::bad_sequence, accepted.error().message()});
+  allow_elsewhere();
+}
+
+size_t StreamEndpoint::send_control(Kind kind, uint16_t status, std::span<const std::byte> metadata) {
+  if (state_ != State::open || send_failed_) return 0;
+  Header header;
+  header.kind = kind;
+  header.version = version_;
+  header.status = status;
+  send(header, metadata, {});
+  return output_.queued_bytes();
 }
 
 // --- Receiving ---
@@ -116,6 +149,10 @@ bool StreamEndpoint::deliver() {
         if (!take_memory()) return false;
         break;
       case Reader::Step::message:
+        if (Control* control = stream_->control(); control != nullptr && is_control(message.header.kind)) {
+          on_control(message, *control);
+          break;
+        }
         if (message.header.kind == Kind::reply) moved_.answered(message.header.request_id);
         moved_.requested(message.header.request_id, reader_.reply_pieces());
         --messages_left_;

@@ -48,7 +48,11 @@ class StreamEndpoint final : public Endpoint, private StreamEvents, private Move
   void close(Close close) override;
   bool is_open() const override { return state_ == State::open; }
   EndpointStatus status() const override;
-  Caps caps() const override { return {.name = transport_, .one_sided = one_sided() != nullptr}; }
+  uint64_t features() const override;
+  void on_agreed(uint8_t version, uint64_t features) override;
+  Caps caps() const override {
+    return {.name = stream_ == nullptr ? transport_ : stream_->transport(), .one_sided = one_sided() != nullptr};
+  }
   const std::string& peer() const override { return peer_; }
   std::unique_ptr<DetachedEndpoint> detach() override;
 
@@ -63,12 +67,15 @@ class StreamEndpoint final : public Endpoint, private StreamEvents, private Move
   void on_receivable() override;
   void on_sendable() override;
   void on_flush() override { flush(); }
+  size_t send_control(Kind kind, uint16_t status, std::span<const std::byte> metadata) override;
   void on_pulled() override;
 
   OneSided* one_sided() const { return stream_ == nullptr ? nullptr : stream_->one_sided(); }
   // Delivers what is complete. False when it can't go on receiving.
   bool deliver();
   void deliver_pulled();
+  void on_control(const Incoming& message, Control& control);
+  void allow_elsewhere();
   // The message's data isn't in the stream.
   void find_data(Incoming& message);
   bool take_memory();
@@ -100,6 +107,7 @@ class StreamEndpoint final : public Endpoint, private StreamEvents, private Move
   EndpointEvents* events_ = nullptr;
   State state_ = State::open;
   Close close_;
+  uint8_t version_ = kVersionMin;  // of what is sent from here
   Reader reader_;
   Output output_;
   MovedPayload moved_;

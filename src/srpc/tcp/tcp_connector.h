@@ -9,10 +9,13 @@
 
 namespace cairn::srpc::tcp {
 
+// Whether connections go over to RDMA where the poll group and the server can.
+enum class Upgrade : uint8_t { no, if_possible };
+
 // The poll group outlives the connector. Name resolution is the caller's: an address is tried as it is.
 class TcpConnector final : public Connector {
  public:
-  TcpConnector(TcpPollGroup& group, Address to) : group_(group), to_(to), address_(to.to_string()) {}
+  TcpConnector(TcpPollGroup& group, Address to, Upgrade upgrade = Upgrade::if_possible);
 
   Task<Result<std::unique_ptr<Endpoint>>> connect(CancelToken token) override;
   const std::string& address() const override { return address_; }
@@ -21,6 +24,7 @@ class TcpConnector final : public Connector {
   TcpPollGroup& group_;
   Address to_;
   std::string address_;
+  std::shared_ptr<rdma::UpgradeHistory> history_;  // null: no upgrades
 };
 
 }  // namespace cairn::srpc::tcp

@@ -47,7 +47,7 @@ Task<void> TcpListener::accept() {
 }
 
 std::unique_ptr<Endpoint> TcpListener::make_endpoint(Fd fd, std::string peer) {
-  if (tls_ == Tls::off) return group_.make_endpoint(std::move(fd), std::move(peer));
+  if (tls_ == Tls::off) return group_.accepted(std::move(fd), std::move(peer));
   return group_.make_tls_endpoint(std::move(fd), std::move(peer), group_.tls()->server(*server_.options().keys, tls_));
 }
 

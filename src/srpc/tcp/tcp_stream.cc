@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "srpc/rdma/upgrades.h"
+#include "srpc/rdma/upgrading_stream.h"
 #include "srpc/tcp/tcp_poll_group.h"
 
 namespace cairn::srpc::tcp {
@@ -21,7 +23,7 @@ class TcpDetached final : public DetachedEndpoint {
   TcpDetached(Fd fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {}
   std::unique_ptr<Endpoint> attach(PollGroup& group) override {
     auto* mine = dynamic_cast<TcpPollGroup*>(&group);
-    return mine == nullptr ? nullptr : mine->make_endpoint(std::move(fd_), std::move(peer_));
+    return mine == nullptr ? nullptr : mine->accepted(std::move(fd_), std::move(peer_));
   }
 
  private:
@@ -39,6 +41,21 @@ stream::Moved failure(const char* call) {
 
 std::unique_ptr<Endpoint> TcpPollGroup::make_endpoint(Fd fd, std::string peer) {
   return StreamGroup::make_endpoint(std::make_unique<TcpStream>(*this, std::move(fd), std::move(peer)));
+}
+
+std::unique_ptr<Endpoint> TcpPollGroup::connected(Fd fd, std::string peer,
+                                                  std::shared_ptr<rdma::UpgradeHistory> history) {
+  if (upgrades_ == nullptr || history == nullptr) return make_endpoint(std::move(fd), std::move(peer));
+  return StreamGroup::make_endpoint(
+      std::make_unique<rdma::UpgradingStream>(*upgrades_, rdma::Role::client, std::move(history),
+                                              std::make_unique<TcpStream>(*this, std::move(fd), std::move(peer))));
+}
+
+std::unique_ptr<Endpoint> TcpPollGroup::accepted(Fd fd, std::string peer) {
+  if (upgrades_ == nullptr) return make_endpoint(std::move(fd), std::move(peer));
+  return StreamGroup::make_endpoint(
+      std::make_unique<rdma::UpgradingStream>(*upgrades_, rdma::Role::server, upgrades_->accepted(),
+                                              std::make_unique<TcpStream>(*this, std::move(fd), std::move(peer))));
 }
 
 TcpStream::TcpStream(stream::StreamGroup& group, Fd fd, std::string peer)
@@ -103,6 +120,13 @@ stream::Moved TcpStream::send(std::span<iovec> vectors) {
   stream::Moved moved = failure("send");
   if (moved.how == stream::Moved::How::would_block && poll_ != nullptr) poll_->arm_out();
   return moved;
+}
+
+Address TcpStream::local() const {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  auto* raw = reinterpret_cast<sockaddr*>(&address);
+  return ::getsockname(fd_.get(), raw, &length) < 0 ? Address() : Address::from(raw, length);
 }
 
 void TcpStream::shutdown_send() { (void)::shutdown(fd_.get(), SHUT_WR); }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/fd.h"
+#include "reactor/address.h"
 #include "srpc/stream/socket_poll.h"
 #include "srpc/stream/stream_group.h"
 
@@ -19,6 +20,8 @@ class TcpStream final : public stream::GroupedStream, private stream::SocketPoll
   stream::Moved send(std::span<iovec> vectors) override;
   void shutdown_send() override;
   const std::string& peer() const override { return peer_; }
+  // Of this end; invalid when the socket is none of the internet's.
+  Address local() const;
   // Gives the socket away; the stream is of no more use.
   Fd release();
   std::string_view transport() const override { return "tcp"; }

@@ -16,6 +16,7 @@
 #include "reactor/scope.h"
 #include "srpc/channel.h"
 #include "srpc/inproc/hub.h"
+#include "srpc/rdma/testing/fake_verbs.h"
 #include "srpc/server.h"
 #include "srpc/shm/shm_connector.h"
 #include "srpc/shm/shm_listener.h"
@@ -36,7 +37,9 @@ enum class Carrier {
   shm_one_thread,
   shm_two_threads,
   tls_one_thread,
-  tls_two_threads
+  tls_two_threads,
+  rdma_one_thread,
+  rdma_two_threads,
 };
 
 inline std::string name_of(const ::testing::TestParamInfo<Carrier>& info) {
@@ -57,6 +60,10 @@ inline std::string name_of(const ::testing::TestParamInfo<Carrier>& info) {
       return "tls_one_thread";
     case Carrier::tls_two_threads:
       return "tls_two_threads";
+    case Carrier::rdma_one_thread:
+      return "rdma_one_thread";
+    case Carrier::rdma_two_threads:
+      return "rdma_two_threads";
   }
   return "";
 }
@@ -66,8 +73,8 @@ class AnyTransport : public ::testing::TestWithParam<Carrier> {
   void SetUp() override { start({}); }
 
   void start(ServerOptions options, uint32_t max_hang = 2000) {
-    client = std::make_unique<Host>(0);
-    if (two_threads()) other = std::make_unique<Host>(1);
+    client = make_host(0);
+    if (two_threads()) other = make_host(1);
     host = other ? other.get() : client.get();
     options = with_keys(options);
     server = std::make_unique<Server>(*host->reactor, host->registry, host->pool, options);
@@ -96,6 +103,13 @@ class AnyTransport : public ::testing::TestWithParam<Carrier> {
     }
   }
 
+  std::unique_ptr<Host> make_host(uint32_t index) {
+    if (!over_rdma()) return std::make_unique<Host>(index);
+    rdma::testing::FakeHost& verbs = fabric.add_host();
+    verbs.add_device({.address = index == 0 ? "10.0.0.1" : "10.0.0.2"});
+    return std::make_unique<Host>(index, Mode::automatic, size_t{48} << 20, 0, rdma::RdmaOptions{.verbs = &verbs});
+  }
+
   void TearDown() override {
     for (auto& channel : channels) close(*channel);
     channels.clear();
@@ -105,6 +119,7 @@ class AnyTransport : public ::testing::TestWithParam<Carrier> {
     hub.reset();
     other.reset();
     client.reset();  // asserts that all memory is back
+    EXPECT_EQ(fabric.violations(), std::vector<std::string>());
   }
 
   void stop_server() {
@@ -141,24 +156,35 @@ class AnyTransport : public ::testing::TestWithParam<Carrier> {
   }
   Channel& make_channel(ChannelOptions options = {}) {
     options = with_keys(options);
-    return client->call([&]() -> std::reference_wrapper<Channel> {
+    Channel& channel = client->call([&]() -> std::reference_wrapper<Channel> {
       channels.push_back(
           std::make_unique<Channel>(*client->reactor, client->metrics, connector(options.keys), options));
       return *channels.back();
     });
+    if (over_rdma()) client->run(&go_over, &channel);
+    return channel;
+  }
+  // RDMA begins as TCP. What happens while it changes is upgrade_test's.
+  static Task<void> go_over(Channel* channel) {
+    while (co_await channel->wait_attempt() && channel->transport() != "rdma") {
+      (void)co_await channel->loop().sleep(microseconds(100), {});
+    }
   }
   void close(Channel& channel) { client->run(&close_channel, &channel); }
 
   static bool in_process() { return GetParam() == Carrier::inproc || GetParam() == Carrier::inproc_two_threads; }
   static bool over_shm() { return GetParam() == Carrier::shm_one_thread || GetParam() == Carrier::shm_two_threads; }
+  static bool over_rdma() { return GetParam() == Carrier::rdma_one_thread || GetParam() == Carrier::rdma_two_threads; }
   static bool two_threads() {
     return GetParam() == Carrier::inproc_two_threads || GetParam() == Carrier::tcp_two_threads ||
-           GetParam() == Carrier::shm_two_threads || GetParam() == Carrier::tls_two_threads;
+           GetParam() == Carrier::shm_two_threads || GetParam() == Carrier::tls_two_threads ||
+           GetParam() == Carrier::rdma_two_threads;
   }
   static bool over_tls() { return GetParam() == Carrier::tls_one_thread || GetParam() == Carrier::tls_two_threads; }
   uint64_t copied() { return client->pool.copied().value() + (other ? other->pool.copied().value() : 0); }
 
   const KeyRing own_keys{{key_of(200)}};
+  rdma::testing::FakeFabric fabric;
   std::unique_ptr<Host> client;
   std::unique_ptr<Host> other;
   Host* host = nullptr;  // the server's
@@ -175,6 +201,7 @@ class AnyTransport : public ::testing::TestWithParam<Carrier> {
 
 inline const auto kAllCarriers = ::testing::Values(
     Carrier::inproc, Carrier::inproc_two_threads, Carrier::tcp_one_thread, Carrier::tcp_two_threads,
-    Carrier::shm_one_thread, Carrier::shm_two_threads, Carrier::tls_one_thread, Carrier::tls_two_threads);
+    Carrier::shm_one_thread, Carrier::shm_two_threads, Carrier::tls_one_thread, Carrier::tls_two_threads,
+    Carrier::rdma_one_thread, Carrier::rdma_two_threads);
 
 }  // namespace cairn::srpc::testing

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/rng.h"
@@ -11,14 +12,16 @@ namespace cairn::srpc::testing {
 
 class Host {
  public:
-  explicit Host(uint32_t index, Mode mode = Mode::automatic, size_t memory = size_t{48} << 20, size_t request_bytes = 0)
+  explicit Host(uint32_t index, Mode mode = Mode::automatic, size_t memory = size_t{48} << 20, size_t request_bytes = 0,
+                std::optional<rdma::RdmaOptions> rdma = {})
       : rng(index + 1),
         host_(*srpc::ReactorHost::create({.index = index,
                                           .mode = mode,
                                           .wake_cost = microseconds(50),
                                           .memory = memory,
                                           .request_bytes = request_bytes,
-                                          .rng = &rng})) {}
+                                          .rng = &rng,
+                                          .rdma = std::move(rdma)})) {}
 
   void start_thread() { host_->start("test"); }
   void stop_thread() { host_->stop(); }
@@ -47,6 +50,7 @@ class Host {
   ChannelMetrics& metrics = host_->metrics();
   tcp::TcpPollGroup* const tcp = &host_->tcp();
   shm::ShmPollGroup* const shm = &host_->shm();
+  rdma::Upgrades* const upgrades = host_->upgrades();
 };
 
 }  // namespace cairn::srpc::testing

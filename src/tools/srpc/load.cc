@@ -258,7 +258,7 @@ class Load {
 
   std::expected<Measured, Failure> run() {
     if (auto failure = check_memory(workload_)) return std::unexpected(*std::move(failure));
-    auto host = ReactorHost::create({.mode = Mode::economy, .memory = 4 * kMiB});
+    auto host = ReactorHost::create({.mode = Mode::economy, .memory = 4 * kMiB, .rdma = rdma_for(workload_.way)});
     if (!host) return std::unexpected(local_failure(host.error()));
     Observer observer(*std::move(host), to_, workload_);
     if (auto failure = observer.host().run(&Observer::connect, &observer)) return std::unexpected(*std::move(failure));
@@ -305,7 +305,9 @@ class Load {
  private:
   std::optional<Failure> start_threads(uint16_t poll_groups) {
     for (uint32_t i = 0; i < workload_.threads; ++i) {
-      auto host = ReactorHost::create({.index = i, .mode = workload_.mode, .memory = memory_for(workload_)});
+      // What there is to say about RDMA the observer's host has said.
+      auto host = ReactorHost::create(
+          {.index = i + 1, .mode = workload_.mode, .memory = memory_for(workload_), .rdma = rdma_for(workload_.way)});
       if (!host) return local_failure(host.error());
       (*host)->start(fmt::format("perf-{}", i));
       const auto group = static_cast<uint16_t>(i % std::max<uint32_t>(1, poll_groups));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "tools/srpc/child_server.h"
 #include "tools/srpc/command_support.h"
 #include "tools/srpc/perf_service.h"
+#include "tools/srpc/reach.h"
 #include "tools/srpc/report.h"
 #include "tools/srpc/svg_plot.h"
 #include "tools/srpc/target.h"
@@ -84,12 +86,19 @@ int run_server(const ServerPlan& plan) {
   StopSignals signals;
   const auto at = resolve_address(plan.listen);
   if (!at) return report(kPerfProgram, failure_of(at.error(), Exit::usage), false);
+  std::optional<rdma::RdmaOptions> rdma;
+  if (plan.rdma) {
+    rdma = {.verbs = &this_machine(),
+            .roles = {.client = false, .server = true},
+            .upgrades = {.expected = plan.rdma_expected}};
+  }
   const auto hops = std::make_shared<PerfService::Hops>();
   auto process = ServerProcess::start({.at = *at,
                                        .poll_groups = static_cast<uint16_t>(plan.poll_groups),
                                        .mode = plan.mode,
                                        .memory = plan.memory,
                                        .shared_memory = plan.shared_memory,
+                                       .rdma = std::move(rdma),
                                        .server = {.keys = keys_of(plan.keys)}},
                                       [&hops](Server& server, ReactorHost& host) {
                                         hops->push_back(&hops_of(host));

@@ -22,6 +22,8 @@ struct ServerPlan {
   size_t memory = 0;  // of each poll group
   bool shared_memory = true;
   std::optional<KeyRing> keys = {};
+  bool rdma = true;
+  bool rdma_expected = false;
   bool print_address = false;  // only that, on standard output, for programs
 };
 // Until SIGINT or SIGTERM.

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
 #include <string>
 
 #include "base/units.h"
 #include "reactor/deadline.h"
+#include "srpc/verbs/system_verbs.h"
 
 namespace cairn::srpc::tools {
 namespace {
@@ -37,6 +40,9 @@ constexpr std::string_view kNoKeyAdvice =
     "the server serves only those who know its cluster's key: name a file with it, --key-file FILE";
 constexpr std::string_view kWrongKeyAdvice =
     "the keys in --key-file aren't the server's, or it has none: take the file of its cluster, or leave the option out";
+// For RDMA where TCP would do: it comes within milliseconds, or not at all.
+constexpr Duration kPatience = seconds(1);
+
 constexpr std::string_view kShmAdvice =
     "shared memory needs a server on this machine, of the same user or root, that offers it: try --transport tcp";
 
@@ -64,12 +70,36 @@ Failure explain(const Error& error, const Attempt& attempt) {
 Task<std::optional<Failure>> reach(Channel& channel, Way way, Duration timeout, bool with_key) {
   Deadline deadline(channel.loop(), channel.loop().now() + timeout);
   const auto attempted = co_await channel.wait_attempt(deadline.token());
-  if (attempted) co_return std::nullopt;
-  co_return explain(attempted.error(), {.where = channel.address(),
-                                        .way = way,
-                                        .timeout = timeout,
-                                        .with_key = with_key,
-                                        .reached = channel.reached_peer()});
+  if (!attempted) {
+    co_return explain(attempted.error(), {.where = channel.address(),
+                                          .way = way,
+                                          .timeout = timeout,
+                                          .with_key = with_key,
+                                          .reached = channel.reached_peer()});
+  }
+  if (way != Way::near && way != Way::rdma) co_return std::nullopt;
+  const Duration patience = way == Way::rdma ? timeout : std::min(timeout, kPatience);
+  Deadline over(channel.loop(), channel.loop().now() + patience);
+  while (channel.connected() && channel.transport() != "rdma" && (channel.features() & kFeatureRdma) != 0) {
+    if (!co_await channel.loop().sleep(milliseconds(1), over.token())) break;
+  }
+  if (way != Way::rdma || (channel.connected() && channel.transport() == "rdma")) co_return std::nullopt;
+  co_return Failure{
+      Exit::failed, std::string(errc_name(Errc::unavailable)),
+      fmt::format("{} is reached over TCP, and not over RDMA: {}; --transport auto takes what works", channel.address(),
+                  (channel.features() & kFeatureRdma) == 0 ? "one of the two has no RDMA device that works"
+                                                           : "what stands in the way is in the lines before this one")};
+}
+
+rdma::Verbs& this_machine() {
+  static const std::unique_ptr<rdma::Verbs> verbs = rdma::system_verbs();
+  return *verbs;
+}
+
+std::optional<rdma::RdmaOptions> rdma_for(Way way) {
+  if (way != Way::near && way != Way::rdma) return std::nullopt;
+  return rdma::RdmaOptions{
+      .verbs = &this_machine(), .roles = {.client = true, .server = false}, .upgrades = {.expected = way == Way::rdma}};
 }
 
 }  // namespace cairn::srpc::tools

@@ -12,8 +12,14 @@
 
 namespace cairn::srpc::tools {
 
-// One attempt, `timeout` at most. `with_key`: the channel has one.
+// One attempt, `timeout` at most. `with_key`: the channel has one. Where the connection can go over to RDMA it has done
+// so when this returns, or isn't about to; with Way::rdma that is a failure.
 Task<std::optional<Failure>> reach(Channel& channel, Way way, Duration timeout, bool with_key);
+
+// Its RDMA devices.
+rdma::Verbs& this_machine();
+// What a client's host needs for `way`.
+std::optional<rdma::RdmaOptions> rdma_for(Way way);
 
 struct Attempt {
   std::string_view where;

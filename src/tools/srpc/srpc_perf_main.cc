@@ -51,7 +51,10 @@ struct Words {
 };
 
 void add_load_options(CLI::App& command, Words& words) {
-  command.add_option("--transport", words.ways, "near (shared memory on one machine, else TCP), tcp, shm; or several")
+  command
+      .add_option(
+          "--transport", words.ways,
+          "near or auto (shared memory on one machine, else RDMA if it works, else TCP), tcp, shm, rdma; or several")
       ->type_name("NAME,...")
       ->delimiter(',');
   command.add_option("--size", words.sizes, "payload of a call, at most 16MiB; or several")
@@ -141,6 +144,7 @@ struct ServerWords {
   std::string memory = "128MiB";
   std::string key_file;
   bool tcp_only = false;
+  std::string rdma = "auto";
   bool print_address = false;
 };
 
@@ -161,7 +165,9 @@ CLI::App* add_server(CLI::App& app, ServerWords& words) {
       ->add_option("--key-file", words.key_file,
                    "serve only clients that know a key of this file (openssl rand -hex 32)")
       ->type_name("FILE");
-  command->add_flag("--tcp-only", words.tcp_only, "offer no shared memory to clients of this machine");
+  command->add_flag("--tcp-only", words.tcp_only, "offer no shared memory and no RDMA");
+  command->add_option("--rdma", words.rdma, "auto (where it works), on (says what keeps it from working), off (auto)")
+      ->type_name("WHEN");
   command->add_flag("--print-address", words.print_address, "print nothing but the address, for scripts");
   return command;
 }
@@ -180,6 +186,11 @@ int serve(const ServerWords& words) {
   if (!keys) return wrong_usage(keys.error());
   plan.keys = *std::move(keys);
   plan.shared_memory = !words.tcp_only;
+  if (words.rdma != "auto" && words.rdma != "on" && words.rdma != "off") {
+    return wrong_usage(Error(Errc::invalid_argument, "--rdma: auto, on or off"));
+  }
+  plan.rdma = words.rdma != "off" && !words.tcp_only;
+  plan.rdma_expected = words.rdma == "on";
   plan.print_address = words.print_address;
   return run_server(plan);
 }

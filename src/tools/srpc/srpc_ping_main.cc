@@ -33,6 +33,7 @@ Examples:
   srpc-ping node1                   by name, port 7400
   srpc-ping 10.0.0.7:7410 -c 1000   more pings, for a p99 that means something
   srpc-ping --transport tcp         over TCP although shared memory would do
+  srpc-ping --transport rdma node1  fails when that doesn't work, and says why
   srpc-ping --poll-group 1          a certain poll group of the server
   srpc-ping --interval 100ms        with pauses: what a call costs that meets a sleeping server
   srpc-ping --key-file /var/lib/cairn/cluster_key node1   a server that serves only those who know its key
@@ -152,7 +153,7 @@ int run_plan(const Plan& plan) {
   const auto fail = [&plan](const Error& error, Exit exit) {
     return report(kProgram, {exit, std::string(errc_name(error.code())), error.message()}, plan.json);
   };
-  auto host = ReactorHost::create({.memory = size_t{4} << 20});
+  auto host = ReactorHost::create({.memory = size_t{4} << 20, .rdma = rdma_for(plan.way)});
   if (!host) return fail(host.error(), Exit::failed);
   const auto address = find_server(**host, plan.server, kDefaultPort);
   if (!address) return fail(address.error(), Exit::unreachable);
@@ -182,7 +183,8 @@ int run(int argc, char** argv) {
   app.add_option("--interval", interval, "pause between them (0)")->type_name("TIME");
   app.add_option("--timeout", timeout, "how long to wait for the connection, and for each answer (3s)")
       ->type_name("TIME");
-  app.add_option("--transport", way, "near (shared memory on one machine, else TCP), tcp, shm (near)")
+  app.add_option("--transport", way,
+                 "near or auto (shared memory on one machine, else RDMA if it works, else TCP), tcp, shm, rdma (near)")
       ->type_name("NAME");
   app.add_option("--poll-group", poll_group, "ask for this one (any)")->type_name("N")->check(CLI::Range(0, 65534));
   app.add_option("--key-file", key_file, "keys of the server's cluster: lines of 64 hexadecimal digits")

@@ -13,8 +13,8 @@
 namespace cairn::srpc::tools {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Way>, 3> kWays = {
-    {{"near", Way::near}, {"tcp", Way::tcp}, {"shm", Way::shm}}};
+constexpr std::array<std::pair<std::string_view, Way>, 5> kWays = {
+    {{"near", Way::near}, {"auto", Way::near}, {"tcp", Way::tcp}, {"shm", Way::shm}, {"rdma", Way::rdma}}};
 constexpr std::array<std::pair<std::string_view, Mode>, 3> kModes = {
     {{"performance", Mode::performance}, {"economy", Mode::economy}, {"automatic", Mode::automatic}}};
 

@@ -22,7 +22,7 @@ Result<std::optional<KeyRing>> read_key_ring(const std::string& path);
 // For ServerOptions and ChannelOptions.
 inline const KeyRing* keys_of(const std::optional<KeyRing>& ring) { return ring ? &*ring : nullptr; }
 
-// "near", "tcp", "shm".
+// "near" or "auto", "tcp", "shm", "rdma".
 Result<Way> parse_way(std::string_view text);
 std::string_view way_name(Way way);
 // "performance", "economy", "automatic".

@@ -25,13 +25,13 @@ TEST(Target, TakesAddressesWithAndWithoutAPort) {
 }
 
 TEST(Target, KnowsItsWords) {
-  for (const Way way : {Way::near, Way::tcp, Way::shm}) EXPECT_EQ(*parse_way(way_name(way)), way);
+  for (const Way way : {Way::near, Way::tcp, Way::shm, Way::rdma}) EXPECT_EQ(*parse_way(way_name(way)), way);
   for (const Mode mode : {Mode::performance, Mode::economy, Mode::automatic}) {
     EXPECT_EQ(*parse_mode(mode_name(mode)), mode);
   }
   const auto unknown = parse_way("ib");
   ASSERT_FALSE(unknown);
-  EXPECT_EQ(unknown.error().message(), "'ib' is no transport: take one of near, tcp, shm");
+  EXPECT_EQ(unknown.error().message(), "'ib' is no transport: take one of near, auto, tcp, shm, rdma");
 }
 
 }  // namespace
