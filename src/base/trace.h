@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "base/id.h"
 
@@ -14,6 +16,9 @@ namespace cairn {
 struct Trace {
   Id128 id;                       // zero: none
   std::array<uint8_t, 8> span{};  // of the caller
+
+  // Of a W3C `traceparent`, "00-<32 hexadecimal digits>-<16>-<2>"; nullopt when it isn't one.
+  static std::optional<Trace> from_traceparent(std::string_view text);
 
   bool is_set() const { return !id.is_zero(); }
   bool operator==(const Trace&) const = default;

@@ -14,6 +14,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "base/trace.h"
 #include "engine/types.h"
 #include "kv/kv_machine.h"
 #include "kv/ordered_store.h"
@@ -28,6 +29,7 @@ struct CallContext {
   // A call that names none gets the client's own.
   Time deadline = Time::never();
   CancelToken cancel{};
+  Trace trace{};  // of the request that this is done for
 };
 
 // After this error nobody knows whether a write or batch took effect or still will; after any other one it did not.

@@ -145,6 +145,7 @@ Task<Result<srpc::Message<typename M::Reply>>> SrpcClient::call(engine::GroupId 
                                                                                 .cancel = context.cancel,
                                                                                 .map_epoch = map_.epoch,
                                                                                 .reply_memory = std::move(memory),
+                                                                                .trace = context.trace,
                                                                                 .detail = &detail});
     if (reply || !retry.wanted(reply.code())) co_return reply;
     if (reply.code() == Errc::stale_epoch) take_map(detail.data);

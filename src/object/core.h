@@ -27,7 +27,7 @@ struct Base {
   Scope& background;
 
   client::CallContext call(const CallContext& context) const {
-    return {.deadline = context.deadline, .cancel = context.cancel};
+    return {.deadline = context.deadline, .cancel = context.cancel, .trace = context.trace};
   }
   // For background work: nobody waits, so a single call may take its time, but not forever.
   client::CallContext background_call() const {

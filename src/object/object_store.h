@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "base/time.h"
+#include "base/trace.h"
 #include "mem/buf_chain.h"
 #include "reactor/cancel.h"
 #include "reactor/task.h"
@@ -24,6 +25,7 @@ namespace cairn::object {
 struct CallContext {
   Time deadline = Time::never();
   CancelToken cancel{};
+  Trace trace{};  // of the request that this is done for
 };
 
 struct BucketInfo {

@@ -55,10 +55,11 @@ struct Call {
   Authorization authorization{};
   Sha256 signing_key{};
   Time deadline = Time::never();
+  Trace trace{};
 
   object::ObjectStore& store() { return environment.store; }
   const std::string& owner() const { return authorization.access_key; }
-  object::CallContext context() const { return {deadline, request.cancel()}; }
+  object::CallContext context() const { return {deadline, request.cancel(), trace}; }
   std::string resource() const { return key.empty() ? "/" + bucket : "/" + bucket + "/" + key; }
 };
 

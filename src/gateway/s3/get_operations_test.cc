@@ -2,6 +2,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
+#include <string>
+
 #include "gateway/s3/testing/gateway_rig.h"
 
 namespace cairn::s3 {
@@ -279,6 +283,23 @@ TEST(Authentication, IsAskedOfEverybody) {
     bytes = t->signed_bytes({.path = "/bkt/k"});
     bytes.insert(bytes.find("\r\n") + 2, "x-amz-meta-a: unsigned\r\n");
     EXPECT_EQ(error_code(co_await t->send_raw(bytes)), "AccessDenied");
+  });
+}
+
+TEST(Traces, AreTheClientsOrTheRequestsId) {
+  GatewayRig rig;
+  rig.tell([](GatewayRig* t) -> Task<void> {
+    co_await make_object(t, "k", "x");
+    std::string bytes = t->signed_bytes({.method = "HEAD", .path = "/bkt"});
+    const auto plain = co_await t->send_raw(bytes);
+    EXPECT_EQ(plain.status, 200);
+    std::string id = plain.header("x-amz-request-id");
+    std::ranges::transform(id, id.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    EXPECT_EQ(t->store.last_trace.id.to_string(), std::string(16, '0') + id);
+    bytes.insert(bytes.find("\r\n") + 2, "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n");
+    EXPECT_EQ((co_await t->send_raw(bytes)).status, 200);
+    EXPECT_EQ(t->store.last_trace.id.to_string(), "0af7651916cd43dd8448eb211c80319c");
+    EXPECT_EQ(t->store.last_trace.span[0], 0xb7);
   });
 }
 

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
+#include "base/trace.h"
 #include "gateway/s3/bucket_operations.h"
 #include "gateway/s3/delete_operations.h"
 #include "gateway/s3/get_operations.h"
@@ -17,6 +20,13 @@ namespace cairn::s3 {
 namespace {
 
 using Function = Answer (*)(Call&);
+
+// The client's, if it names one; else the request's id, so that what the nodes log can be found by it.
+Trace trace_of(const http::Request& request, std::string_view request_id) {
+  if (const auto named = Trace::from_traceparent(request.headers().value("traceparent"))) return *named;
+  const auto id = Id128::parse(std::string(16, '0').append(request_id));
+  return {.id = id.value_or(Id128()), .span = {}};
+}
 
 Function function_of(Operation operation) {
   switch (operation) {
@@ -167,6 +177,7 @@ Task<void> Handler::handle(http::Request& request, http::ResponseWriter& respons
             .request_id = new_request_id(),
             .host_id = settings_.host_id};
   call.deadline = environment_.loop.now() + settings_.request_time;
+  call.trace = trace_of(request, call.request_id);
   response.set_header("x-amz-request-id", call.request_id);
   response.set_header("x-amz-id-2", call.host_id);
   const auto done = co_await serve(call);

@@ -162,7 +162,8 @@ Task<Result<object::BucketInfo>> MemoryStore::create_bucket(std::string name, st
   co_return bucket.info;
 }
 
-Task<Result<object::BucketInfo>> MemoryStore::head_bucket(std::string name, CallContext) {
+Task<Result<object::BucketInfo>> MemoryStore::head_bucket(std::string name, CallContext context) {
+  last_trace = context.trace;
   CO_TRY(Bucket* const bucket, find(name));
   co_return bucket->info;
 }

@@ -40,6 +40,7 @@ class MemoryStore final : public object::ObjectStore {
   };
   Faults faults;
   size_t writers_open = 0;
+  Trace last_trace;  // of head_bucket
   size_t completions = 0;
 
   Task<Result<object::BucketInfo>> create_bucket(std::string name, std::string owner,
