@@ -14,6 +14,8 @@ CASES = [
     ("srpc", "auto", "batched", "epoll", (32,)),
     ("shm", "poll", "ring", "poll", (1, 32)),
 ]
+# What TLS costs: the same with it and without, in which the proof of the key is over with the connect. Bytes, depths.
+TLS_CASES = [(64, (1, 32)), (131072, (1, 8)), (1048576, (1,))]
 NAMES = {"auto": "automatic", "epoll": "economy", "poll": "performance"}
 
 
@@ -31,4 +33,12 @@ def run(ctx):
             cases.append(ctx.compare(name, "us", "lower", lambda m=measure, s=side, w=wait: m(s, w),
                                      lambda m=measure, p=peer, w=peer_wait: m(p, w),
                                      peer="bare ring" if peer == "ring" else f"bare {peer_wait} loop", note="p50"))
+    for size, depths in TLS_CASES:
+        for depth in depths:
+            def measure_tls(side, size=size, depth=depth):
+                return ctx.json(program, side, "auto", size, depth, seconds)["p50_us"]
+
+            cases.append(ctx.compare(f"TLS echo {size} B depth {depth}, automatic", "us", "lower",
+                                     lambda m=measure_tls: m("tls"), lambda m=measure_tls: m("plain"),
+                                     peer="SRPC without TLS", note="p50"))
     return cases

@@ -2,7 +2,7 @@
 // same, which are the limit. Prints one JSON document.
 //
 //   srpc_bench SIDE WAIT SIZE DEPTH SECONDS
-//     SIDE   srpc | shm: SRPC over shared memory
+//     SIDE   srpc | shm: SRPC over shared memory | plain, tls: SRPC with keys, without and with TLS
 //            bare: TCP, one send for each message | batched: bare, and all messages that came together go back in one
 //            send: the limit, which no sender can reach whose messages come from several places
 //            ring: shared memory, polled
@@ -36,6 +36,7 @@
 #include "srpc/shm/shm_listener.h"
 #include "srpc/tcp/tcp_connector.h"
 #include "srpc/tcp/tcp_listener.h"
+#include "srpc/tcp/tls_connector.h"
 #include "srpc/testing/host.h"
 
 namespace cairn::srpc {
@@ -310,9 +311,13 @@ Outcome run_srpc(const Plan& plan) {
   const size_t memory = std::max<size_t>(size_t{64} << 20, 4 * plan.size * plan.depth);
   testing::Host server_host(1, mode, memory);
   testing::Host client_host(0, mode, memory);
-  Server server(*server_host.reactor, server_host.registry, server_host.pool, {});
+  const KeyRing ring({SharedKey({})});
+  const bool keyed = plan.side == "tls" || plan.side == "plain";
+  const KeyRing* keys = keyed ? &ring : nullptr;
+  Server server(*server_host.reactor, server_host.registry, server_host.pool, {.keys = keys});
   server.register_method<Echo>(&serve_echo);
-  auto listener = tcp::TcpListener::open(*server_host.tcp, server, Address::loopback(0));
+  auto listener = tcp::TcpListener::open(*server_host.tcp, server, Address::loopback(0),
+                                         plan.side == "tls" ? Tls::required : Tls::off);
   if (!listener) die(listener.error().to_string());
   const Address address = Address::loopback((*listener)->port());
   // Beside it, as a server has both.
@@ -327,10 +332,12 @@ Outcome run_srpc(const Plan& plan) {
     std::unique_ptr<Connector> connector;
     if (plan.side == "shm") {
       connector = std::make_unique<shm::ShmConnector>(*client_host.shm, address);
+    } else if (plan.side == "tls") {
+      connector = std::make_unique<tcp::TlsConnector>(*client_host.tcp, ring, address);
     } else {
       connector = std::make_unique<tcp::TcpConnector>(*client_host.tcp, address);
     }
-    Channel channel(*client_host.reactor, client_host.metrics, std::move(connector));
+    Channel channel(*client_host.reactor, client_host.metrics, std::move(connector), {.keys = keys});
     Driver driver{&channel, &plan, &outcome, &clock, {}};
     client_host.run(&drive, &driver, &client_host.pool);
   }
@@ -349,11 +356,11 @@ Outcome run_srpc(const Plan& plan) {
 
 int main(int argc, char** argv) {
   using namespace cairn::srpc;
-  if (argc != 6) die("usage: srpc_bench srpc|shm|bare|batched|ring epoll|poll|auto SIZE DEPTH SECONDS");
+  if (argc != 6) die("usage: srpc_bench srpc|shm|plain|tls|bare|batched|ring epoll|poll|auto SIZE DEPTH SECONDS");
   const Plan plan{argv[1], argv[2], std::strtoul(argv[3], nullptr, 10), std::strtoul(argv[4], nullptr, 10),
                   std::atof(argv[5])};
   if (plan.size == 0 || plan.depth == 0) die("SIZE and DEPTH start at 1");
-  const bool by_srpc = plan.side == "srpc" || plan.side == "shm";
+  const bool by_srpc = plan.side == "srpc" || plan.side == "shm" || plan.side == "plain" || plan.side == "tls";
   Outcome outcome = by_srpc ? run_srpc(plan) : plan.side == "ring" ? run_ring(plan) : run_bare(plan);
   if (outcome.calls == 0) die("no call was answered");
   std::ranges::sort(outcome.latencies_ns);

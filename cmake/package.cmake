@@ -20,7 +20,7 @@ set(srpc_public_headers
   srpc/near_connector.h
   srpc/reactor_host.h srpc/reactor_placement.h srpc/server.h srpc/server_process.h srpc/transport.h srpc/wire.h
   srpc/inproc/hub.h srpc/inproc/local_connector.h srpc/shm/shm_connector.h srpc/shm/shm_listener.h
-  srpc/tcp/tcp_connector.h srpc/tcp/tcp_listener.h)
+  srpc/tcp/tcp_connector.h srpc/tcp/tcp_listener.h srpc/tcp/tls_connector.h)
 
 # The named headers below src/, and every header they include, and so on.
 function(cairn_header_closure out)

@@ -75,7 +75,8 @@ ReactorHost::~ReactorHost() {
 std::unique_ptr<Connector> ReactorHost::connector(const Address& to, Way way, const KeyRing* tls_keys) {
   if (tls_keys != nullptr && way != Way::shm) {
     auto far = std::make_unique<tcp::TlsConnector>(*tcp_, *tls_keys, to);
-    if (way == Way::tcp) return far;
+    // No RDMA: it would leave the encryption.
+    if (way != Way::near) return far;
     return std::make_unique<NearConnector>(*shm_, std::move(far), to);
   }
   switch (way) {

@@ -10,6 +10,9 @@
 namespace cairn::srpc {
 namespace {
 
+// How a connection with TLS begins: a record with a handshake, of any version since SSL 3.
+constexpr uint32_t kTlsMagic = 0x0316;
+
 constexpr size_t kCrcOffset = offsetof(WireHeader, crc);
 static_assert(kCrcOffset == kHeaderBytes - 4);
 
@@ -69,6 +72,9 @@ Result<Header> decode_header(std::span<const std::byte, kHeaderBytes> in, uint8_
   std::memcpy(&wire, in.data(), sizeof wire);
   // Magic first: what comes from a client of another protocol should be called that, not a checksum error.
   if (wire.magic != kMagic) {
+    if ((wire.magic & 0xffff) == kTlsMagic) {
+      return Error(Errc::protocol_error, "not SRPC: the other side speaks TLS, this one doesn't");
+    }
     return Error(Errc::protocol_error,
                  fmt::format("not SRPC: a message starts with {:08x} instead of {:08x}", wire.magic.get(), kMagic));
   }

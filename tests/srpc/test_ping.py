@@ -115,6 +115,25 @@ class Ping(srpc.ProgramTest):
         said = self.assert_fails(self.run_program(server.address, "--json"), 1)
         self.assertEqual(json.loads(said)["error"]["code"], "unauthenticated")
 
+    def test_tls(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="srpc-keys-"))
+        self.addCleanup(shutil.rmtree, folder)
+        right, wrong = srpc.make_key_file(folder, "right"), srpc.make_key_file(folder, "wrong")
+        server = srpc.perf_server("--tls", "--key-file", right)
+        self.addCleanup(server.close)
+        where = (server.address, "--transport", "tcp", "-c", 1)
+        told = self.run_program(*where, "--tls", "--key-file", right, "--json")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertEqual(json.loads(told.stdout)["transport"], "tls")
+        self.assert_fails(self.run_program(*where, "--key-file", right), 1, "this server takes TLS only", "--tls")
+        self.assert_fails(self.run_program(*where, "--tls", "--key-file", wrong), 1, "aren't the server's")
+        # What stays on the machine isn't encrypted.
+        near = self.run_program(server.address, "-c", 1, "--tls", "--key-file", right, "--json")
+        self.assertEqual(json.loads(near.stdout)["transport"], "shm")
+        self.assert_fails(self.run_program(self.server.address, "--transport", "tcp", "--tls", "--key-file", right), 1,
+                          "the server takes no TLS")
+        self.assert_fails(self.run_program(*where, "--tls"), 2, "--key-file")
+
     def test_key_files_that_are_none(self):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="srpc-keys-"))
         self.addCleanup(shutil.rmtree, folder)

@@ -127,6 +127,13 @@ class RawPeer {
     rest.resize(header->metadata_bytes);
     return Received{*header, std::move(rest)};
   }
+  // Whatever comes next, up to 4 KiB; nothing at the end.
+  Bytes receive_some() {
+    Bytes into(4096);
+    const ssize_t n = uninterrupted([&] { return ::recv(fd_.get(), into.data(), into.size(), 0); });
+    into.resize(n < 0 ? 0 : static_cast<size_t>(n));
+    return into;
+  }
   // Skips messages until the goodbye; none (0) when the connection ends without.
   CloseReason goodbye(std::string* text = nullptr) {
     while (auto message = receive()) {

@@ -41,7 +41,8 @@ Result<std::string> read_line(const Fd& from) {
 
 }  // namespace
 
-Result<std::unique_ptr<ChildServer>> ChildServer::start(Mode mode, uint32_t poll_groups, const std::string& key_file) {
+Result<std::unique_ptr<ChildServer>> ChildServer::start(Mode mode, uint32_t poll_groups, const std::string& key_file,
+                                                        bool tls) {
   int ends[2];
   if (::pipe(ends) != 0) return error_from_errno(errno, "pipe");
   const Fd input(ends[0]);
@@ -52,6 +53,7 @@ Result<std::unique_ptr<ChildServer>> ChildServer::start(Mode mode, uint32_t poll
                                     "--poll-groups",  fmt::format("{}", poll_groups),
                                     "--print-address"};
   if (!key_file.empty()) words.insert(words.end(), {"--key-file", key_file});
+  if (tls) words.emplace_back("--tls");
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

@@ -15,8 +15,9 @@ namespace cairn::srpc::tools {
 class ChildServer {
  public:
   // This program once more, on a free port of loopback. Returns when it listens. Before this process has threads.
-  // `key_file`: empty for an open server.
-  static Result<std::unique_ptr<ChildServer>> start(Mode mode, uint32_t poll_groups, const std::string& key_file);
+  // `key_file`: empty for an open server, which has no `tls`.
+  static Result<std::unique_ptr<ChildServer>> start(Mode mode, uint32_t poll_groups, const std::string& key_file,
+                                                    bool tls);
   ChildServer(const ChildServer&) = delete;
   ChildServer& operator=(const ChildServer&) = delete;
   // Asks it to stop and waits for its end. (It also ends when this process does, however that ends.)

@@ -110,7 +110,8 @@ class LoadThread {
 
 Task<std::optional<Failure>> LoadThread::connect() {
   channel_ = std::make_unique<Channel>(
-      host_->reactor(), host_->metrics(), host_->connector(to_, workload_.way),
+      host_->reactor(), host_->metrics(),
+      host_->connector(to_, workload_.way, workload_.tls ? workload_.keys : nullptr),
       ChannelOptions{.poll_group = poll_group_, .connect_timeout = workload_.connect_timeout, .keys = workload_.keys});
   if (auto failure = co_await reach(*channel_, workload_.way, workload_.connect_timeout, workload_.keys != nullptr))
     co_return failure;
@@ -210,7 +211,8 @@ class Observer {
   Observer(std::unique_ptr<ReactorHost> host, const Address& to, const Workload& workload)
       : host_(std::move(host)),
         workload_(workload),
-        channel_(host_->reactor(), host_->metrics(), host_->connector(to, workload.way), {.keys = workload.keys}) {}
+        channel_(host_->reactor(), host_->metrics(),
+                 host_->connector(to, workload.way, workload.tls ? workload.keys : nullptr), {.keys = workload.keys}) {}
   ~Observer() { host_->run(&Channel::close, &channel_); }
 
   ReactorHost& host() { return *host_; }

@@ -32,6 +32,7 @@ struct Workload {
   Duration time = seconds(3);
   Duration connect_timeout = seconds(5);
   const KeyRing* keys = nullptr;  // outlives the measurement
+  bool tls = false;               // of TCP; with keys only
 };
 
 struct Measured {

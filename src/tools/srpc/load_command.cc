@@ -59,7 +59,7 @@ class LoadCommand {
   }
 
   std::optional<Failure> measure_mode(Mode mode) {
-    auto child = ChildServer::start(mode, plan_.poll_groups, plan_.client.key_file);
+    auto child = ChildServer::start(mode, plan_.poll_groups, plan_.client.key_file, plan_.client.workload.tls);
     if (!child) return failure_of(child.error());
     where_ = (*child)->address();
     const auto server = resolve_address(where_);

@@ -98,6 +98,7 @@ int run_server(const ServerPlan& plan) {
                                        .mode = plan.mode,
                                        .memory = plan.memory,
                                        .shared_memory = plan.shared_memory,
+                                       .tls = plan.tls ? Tls::required : Tls::off,
                                        .rdma = std::move(rdma),
                                        .server = {.keys = keys_of(plan.keys)}},
                                       [&hops](Server& server, ReactorHost& host) {
@@ -147,7 +148,8 @@ int run_sweep(const SweepPlan& plan) {
   std::unique_ptr<ChildServer> child;
   std::string where = plan.client.server;
   if (where.empty()) {
-    auto started = ChildServer::start(plan.client.workload.mode, plan.poll_groups, plan.client.key_file);
+    auto started =
+        ChildServer::start(plan.client.workload.mode, plan.poll_groups, plan.client.key_file, plan.client.workload.tls);
     if (!started) return report(kPerfProgram, failure_of(started.error()), json);
     child = *std::move(started);
     where = child->address();

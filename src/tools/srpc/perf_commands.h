@@ -24,6 +24,7 @@ struct ServerPlan {
   std::optional<KeyRing> keys = {};
   bool rdma = true;
   bool rdma_expected = false;
+  bool tls = false;            // over TCP nobody is served without; with keys only
   bool print_address = false;  // only that, on standard output, for programs
 };
 // Until SIGINT or SIGTERM.

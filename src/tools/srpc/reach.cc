@@ -43,6 +43,8 @@ constexpr std::string_view kWrongKeyAdvice =
 // For RDMA where TCP would do: it comes within milliseconds, or not at all.
 constexpr Duration kPatience = seconds(1);
 
+constexpr std::string_view kTlsAdvice =
+    "--tls and a --key-file are for servers that take TLS, and must be given where one takes nothing else";
 constexpr std::string_view kShmAdvice =
     "shared memory needs a server on this machine, of the same user or root, that offers it: try --transport tcp";
 
@@ -56,6 +58,9 @@ Failure explain(const Error& error, const Attempt& attempt) {
   const std::string code(errc_name(error.code()));
   if (error.code() == Errc::unauthenticated) {
     return {Exit::failed, code, fmt::format("{}: {}", what, attempt.with_key ? kWrongKeyAdvice : kNoKeyAdvice)};
+  }
+  if (what.find(close_reason_name(CloseReason::tls_failed)) != std::string::npos) {
+    return {Exit::failed, code, fmt::format("{}: {}", what, kTlsAdvice)};
   }
   if (!attempt.reached && attempt.way == Way::shm)
     return {Exit::unreachable, code, fmt::format("{}: {}", what, kShmAdvice)};

@@ -47,6 +47,7 @@ struct Words {
   std::string seconds;
   std::string key_file = "";
   uint32_t threads = 1;
+  bool tls = false;
   bool json = false;
 };
 
@@ -73,6 +74,7 @@ void add_load_options(CLI::App& command, Words& words) {
       ->type_name("N");
   command.add_option("--key-file", words.key_file, "keys of the server's cluster: lines of 64 hexadecimal digits")
       ->type_name("FILE");
+  command.add_flag("--tls", words.tls, "encrypt TCP; needs --key-file");
   command.add_flag("--json", words.json, "print JSON instead of a table");
 }
 
@@ -129,6 +131,8 @@ Result<ClientPlan> plan_of(const Words& words) {
   plan.json = words.json;
   plan.key_file = words.key_file;
   TRY(plan.keys, read_key_ring(words.key_file));
+  TRY(tls_keys_of(words.tls, plan.keys));
+  plan.workload.tls = words.tls;
   return plan;
 }
 
@@ -143,6 +147,7 @@ struct ServerWords {
   std::string mode = "automatic";
   std::string memory = "128MiB";
   std::string key_file;
+  bool tls = false;
   bool tcp_only = false;
   std::string rdma = "auto";
   bool print_address = false;
@@ -168,6 +173,7 @@ CLI::App* add_server(CLI::App& app, ServerWords& words) {
   command->add_flag("--tcp-only", words.tcp_only, "offer no shared memory and no RDMA");
   command->add_option("--rdma", words.rdma, "auto (where it works), on (says what keeps it from working), off (auto)")
       ->type_name("WHEN");
+  command->add_flag("--tls", words.tls, "take nothing but TLS over TCP; needs --key-file");
   command->add_flag("--print-address", words.print_address, "print nothing but the address, for scripts");
   return command;
 }
@@ -185,6 +191,8 @@ int serve(const ServerWords& words) {
   auto keys = read_key_ring(words.key_file);
   if (!keys) return wrong_usage(keys.error());
   plan.keys = *std::move(keys);
+  if (auto tls = tls_keys_of(words.tls, plan.keys); !tls) return wrong_usage(tls.error());
+  plan.tls = words.tls;
   plan.shared_memory = !words.tcp_only;
   if (words.rdma != "auto" && words.rdma != "on" && words.rdma != "off") {
     return wrong_usage(Error(Errc::invalid_argument, "--rdma: auto, on or off"));

@@ -52,6 +52,7 @@ struct Plan {
   Duration interval;
   Duration timeout = seconds(3);
   std::optional<KeyRing> keys = {};
+  bool tls = false;
   bool json = false;
 };
 
@@ -87,7 +88,7 @@ Task<std::optional<Failure>> ping_often(Channel* channel, const Plan* plan, Late
 Task<Outcome> ping(ReactorHost* host, Address to, const Plan* plan) {
   const SystemClock clock;
   const Time before = clock.now();
-  Channel channel(host->reactor(), host->metrics(), host->connector(to, plan->way),
+  Channel channel(host->reactor(), host->metrics(), host->connector(to, plan->way, plan->tls ? &*plan->keys : nullptr),
                   {.poll_group = plan->poll_group, .connect_timeout = plan->timeout, .keys = keys_of(plan->keys)});
   Found found;
   auto failure = co_await reach(channel, plan->way, plan->timeout, plan->keys.has_value());
@@ -189,6 +190,7 @@ int run(int argc, char** argv) {
   app.add_option("--poll-group", poll_group, "ask for this one (any)")->type_name("N")->check(CLI::Range(0, 65534));
   app.add_option("--key-file", key_file, "keys of the server's cluster: lines of 64 hexadecimal digits")
       ->type_name("FILE");
+  app.add_flag("--tls", plan.tls, "encrypt TCP; needs --key-file");
   app.add_flag("--json", plan.json, "print JSON");
   try {
     app.parse(argc, argv);
@@ -205,6 +207,7 @@ int run(int argc, char** argv) {
   auto keys = read_key_ring(key_file);
   if (!keys) return wrong_usage(keys.error());
   plan.keys = *std::move(keys);
+  if (auto tls = tls_keys_of(plan.tls, plan.keys); !tls) return wrong_usage(tls.error());
   plan.way = *parsed_way;
   plan.interval = *parsed_interval;
   plan.timeout = *parsed_timeout;

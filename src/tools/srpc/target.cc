@@ -68,6 +68,12 @@ Result<std::optional<KeyRing>> read_key_ring(const std::string& path) {
   return std::optional<KeyRing>(*std::move(keys));
 }
 
+Result<const KeyRing*> tls_keys_of(bool tls, const std::optional<KeyRing>& ring) {
+  if (!tls) return nullptr;
+  if (!ring) return Error(Errc::invalid_argument, "--tls goes by the cluster's key: name a file with it, --key-file");
+  return &*ring;
+}
+
 Result<Way> parse_way(std::string_view text) { return parse(kWays, text, "transport"); }
 std::string_view way_name(Way way) { return name_in(kWays, way); }
 Result<Mode> parse_mode(std::string_view text) { return parse(kModes, text, "mode"); }

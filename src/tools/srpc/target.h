@@ -22,6 +22,9 @@ Result<std::optional<KeyRing>> read_key_ring(const std::string& path);
 // For ServerOptions and ChannelOptions.
 inline const KeyRing* keys_of(const std::optional<KeyRing>& ring) { return ring ? &*ring : nullptr; }
 
+// For ReactorHost::connector(): the keys, if TLS is wanted. Errors: invalid_argument (there are none).
+Result<const KeyRing*> tls_keys_of(bool tls, const std::optional<KeyRing>& ring);
+
 // "near" or "auto", "tcp", "shm", "rdma".
 Result<Way> parse_way(std::string_view text);
 std::string_view way_name(Way way);
