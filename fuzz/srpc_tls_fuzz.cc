@@ -74,6 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   pipe.lanes[kClient].most_at_once = piece;
   Party server(std::make_unique<tls::TlsStream>(loop, pipe.end(kServer), context.server(ring, policy)));
   server.to_send = "what the server says";
+  server.on_sendable();
   const auto run = [&] {
     for (int quiet = 0; quiet < 2;) {
       const bool moved = pipe.step();
