@@ -98,6 +98,7 @@ int run_server(const ServerPlan& plan) {
                                        .mode = plan.mode,
                                        .memory = plan.memory,
                                        .shared_memory = plan.shared_memory,
+                                       .tls = plan.tls ? Tls::required : Tls::off,
                                        .rdma = std::move(rdma),
                                        .tls = plan.tls ? Tls::required : Tls::off,
                                        .server = {.keys = keys_of(plan.keys)}},
