@@ -100,7 +100,6 @@ int run_server(const ServerPlan& plan) {
                                        .shared_memory = plan.shared_memory,
                                        .tls = plan.tls ? Tls::required : Tls::off,
                                        .rdma = std::move(rdma),
-                                       .tls = plan.tls ? Tls::required : Tls::off,
                                        .server = {.keys = keys_of(plan.keys)}},
                                       [&hops](Server& server, ReactorHost& host) {
                                         hops->push_back(&hops_of(host));
