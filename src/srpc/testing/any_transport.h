@@ -199,9 +199,9 @@ class AnyTransport : public ::testing::TestWithParam<Carrier> {
   std::vector<std::unique_ptr<Channel>> channels;
 };
 
-inline const auto kAllCarriers = ::testing::Values(
-    Carrier::inproc, Carrier::inproc_two_threads, Carrier::tcp_one_thread, Carrier::tcp_two_threads,
-    Carrier::shm_one_thread, Carrier::shm_two_threads, Carrier::tls_one_thread, Carrier::tls_two_threads,
-    Carrier::rdma_one_thread, Carrier::rdma_two_threads);
+inline const auto kAllCarriers =
+    ::testing::Values(Carrier::inproc, Carrier::inproc_two_threads, Carrier::tcp_one_thread, Carrier::tcp_two_threads,
+                      Carrier::shm_one_thread, Carrier::shm_two_threads, Carrier::tls_one_thread,
+                      Carrier::tls_two_threads, Carrier::rdma_one_thread, Carrier::rdma_two_threads);
 
 }  // namespace cairn::srpc::testing
