@@ -94,8 +94,10 @@ bool Reader::read_memory_block() {
     return false;
   }
   pieces_.resize(count);
+  // Copying nothing to nowhere is undefined, too.
   // cairn-allow(memcpy): framing or metadata, never payload
-  std::memcpy(pieces_.data(), stage(end - memory_block_, memory_block_).data(), count * sizeof(RemotePiece));
+  if (count > 0)
+    std::memcpy(pieces_.data(), stage(end - memory_block_, memory_block_).data(), count * sizeof(RemotePiece));
   data_pieces_ = counts.data;
   uint64_t data_bytes = 0;
   for (const RemotePiece& piece : data_pieces()) data_bytes += piece.bytes;
