@@ -1,13 +1,13 @@
 # SRPC as a package of its own, for programs that want only the RPC:
 #
 #   cmake --install build/release --component srpc --prefix DIR
-#   find_package(srpc)  target_link_libraries(mine PRIVATE srpc::srpc)
+#   find_package(srpc)  target_link_libraries(mine PRIVATE srpc::srpc)   and srpc::verbs, for RDMA
 #
 # Only the SRPC component is installed by CMake; `make install` installs Cairn's programs.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(srpc_modules base reactor mem srpc)
+set(srpc_modules base reactor mem srpc srpc_verbs)
 # Below a folder of their own, because "base/" would be too common a name in a shared one.
 set(srpc_include_folder "${CMAKE_INSTALL_INCLUDEDIR}/cairn")
 set(srpc_package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/srpc")
@@ -20,7 +20,7 @@ set(srpc_public_headers
   srpc/near_connector.h
   srpc/reactor_host.h srpc/reactor_placement.h srpc/server.h srpc/server_process.h srpc/transport.h srpc/wire.h
   srpc/inproc/hub.h srpc/inproc/local_connector.h srpc/shm/shm_connector.h srpc/shm/shm_listener.h
-  srpc/tcp/tcp_connector.h srpc/tcp/tcp_listener.h srpc/tcp/tls_connector.h)
+  srpc/tcp/tcp_connector.h srpc/tcp/tcp_listener.h srpc/tcp/tls_connector.h srpc/verbs/system_verbs.h)
 
 # The named headers below src/, and every header they include, and so on.
 function(cairn_header_closure out)
@@ -49,13 +49,14 @@ foreach(header ${headers})
 endforeach()
 
 foreach(module ${srpc_modules})
-  set_target_properties(cairn_${module} PROPERTIES EXPORT_NAME ${module})
+  string(REPLACE "srpc_" "" export_name "${module}")
+  set_target_properties(cairn_${module} PROPERTIES EXPORT_NAME ${export_name})
   target_include_directories(cairn_${module} INTERFACE "$<INSTALL_INTERFACE:${srpc_include_folder}>")
   # Users get the language version and nothing else of our flags.
   target_compile_features(cairn_${module} INTERFACE cxx_std_23)
   install(TARGETS cairn_${module} EXPORT srpc ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT srpc)
 endforeach()
-install(TARGETS dep_uring dep_isal EXPORT srpc COMPONENT srpc)
+install(TARGETS dep_uring dep_isal dep_ibverbs EXPORT srpc COMPONENT srpc)
 install(EXPORT srpc NAMESPACE srpc:: FILE srpc-targets.cmake DESTINATION "${srpc_package_folder}" COMPONENT srpc)
 
 set(made "${PROJECT_BINARY_DIR}/package")

@@ -97,6 +97,26 @@ class Package(unittest.TestCase):
             self.assertEqual(suite.run([self.prefix / "bin" / name, "--help"]).returncode, 0)
             self.assertTrue((self.prefix / f"share/man/man1/{name}.1").exists())
 
+    def test_rdma_is_a_component(self):
+        """A server that would go over to RDMA, from the installed package; this machine may have no device."""
+        source = self.folder / "rdma"
+        source.mkdir()
+        (source / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(x CXX)\nfind_package(srpc REQUIRED COMPONENTS verbs)\n"
+            "add_executable(server server.cc)\ntarget_link_libraries(server PRIVATE srpc::srpc srpc::verbs)\n")
+        (source / "server.cc").write_text(
+            '#include "srpc/server_process.h"\n#include "srpc/verbs/system_verbs.h"\nusing namespace cairn;\n'
+            "int main() {\n"
+            "  const auto verbs = srpc::rdma::system_verbs();\n"
+            "  srpc::rdma::RdmaOptions rdma;\n  rdma.verbs = verbs.get();\n"
+            "  auto server = srpc::ServerProcess::start({.at = Address::loopback(0), .rdma = rdma},\n"
+            "                                           [](auto&, auto&) { return nullptr; });\n"
+            "  return server ? 0 : 1;\n}\n")
+        build = self.folder / "rdma-build"
+        self.configure(source, build, "-DCMAKE_CXX_COMPILER=clang++-19", "-DCMAKE_BUILD_TYPE=Release")
+        suite.run(["cmake", "--build", build])
+        suite.run([build / "server"], timeout=srpc.TIMEOUT)
+
     def test_says_what_is_missing(self):
         script = self.folder / "gcc.cmake"
         script.write_text("set(CMAKE_CXX_COMPILER_ID GNU)\nset(CMAKE_CXX_COMPILER_VERSION 12.2)\n"
