@@ -95,9 +95,10 @@ bool Reader::read_memory_block() {
   }
   pieces_.resize(count);
   // Copying nothing to nowhere is undefined, too.
-  // cairn-allow(memcpy): framing or metadata, never payload
-  if (count > 0)
+  if (count > 0) {
+    // cairn-allow(memcpy): framing or metadata, never payload
     std::memcpy(pieces_.data(), stage(end - memory_block_, memory_block_).data(), count * sizeof(RemotePiece));
+  }
   data_pieces_ = counts.data;
   uint64_t data_bytes = 0;
   for (const RemotePiece& piece : data_pieces()) data_bytes += piece.bytes;
