@@ -137,8 +137,10 @@ void ClientConnection::send_request(Kind kind, uint64_t id, PendingCall& call, c
   const size_t size = call.request_metadata_bytes();
   ASSERT(front + size <= sizeof metadata);
   call.encode_request({metadata + front, size});
-  // Where the transport can use it the endpoint holds it, too: it may be written to after the call has ended.
-  endpoint_->send(header, {metadata, front + size}, std::move(data), mem::BufChain(call.options_.reply_memory));
+  // Where the server writes there by itself it is given away: the call may be sent again while a server that is lost
+  // still writes.
+  endpoint_->send(header, {metadata, front + size}, std::move(data),
+                  endpoint_->caps().one_sided ? std::exchange(call.options_.reply_memory, {}) : mem::BufChain());
 }
 
 void ClientConnection::abandon(PendingCall& call, bool tell_peer) {

@@ -234,6 +234,42 @@ TEST_F(ShmDirect, SeesOneStateOfThePayload) {
 
 // --- How long it is the server's ---
 
+// The server of the first connection may still write to what was named there.
+Task<void> call_twice(Host* client, Channel* channel) {
+  auto memory = *co_await client->pool.alloc_chain(kMiB);
+  const std::byte* named = memory.slices().front().data();
+  auto data = co_await make_payload(&client->pool, kMiB);
+  const uint32_t crc = crc_of(*data);
+  CallOptions options;
+  options.reply_memory = std::move(memory);
+  auto reply = co_await channel->call<Again>({.meta = {1, 50'000}, .data = *std::move(data)}, options);
+  EXPECT_TRUE(reply) << reply.error().to_string();
+  if (!reply) co_return;
+  EXPECT_EQ(crc_of(reply->data), crc);
+  EXPECT_NE(reply->data.slices().front().data(), named);
+}
+
+TEST_F(ShmDirect, ARepeatedCallLandsElsewhere) {
+  start();
+  Host client(1);
+  client.start_thread();
+  auto channel = client.call([&] { return channel_of(client); });
+  auto called = std::async(std::launch::async, [&] { client.run(&call_twice, &client, channel.get()); });
+  EXPECT_TRUE(eventually([&] { return methods->echoes == 1; }));
+  host->call([&] {
+    server->close_connections({CloseReason::done, "for the test"});
+    return 0;
+  });
+  called.get();
+  EXPECT_EQ(host->call([&] { return methods->echoes; }), 2u);
+  close(client, *channel);
+  client.call([&] {
+    channel.reset();
+    return 0;
+  });
+  client.stop_thread();
+}
+
 Task<void> call_and_give_up(Host* client, Channel* channel, CancelSource* cancel) {
   CallOptions options{.cancel = *cancel};
   options.reply_memory = *co_await client->pool.alloc_chain(kMiB);
