@@ -65,14 +65,23 @@ uint32_t mtu_of(const std::string& interface) {
   return mtu;
 }
 
-// In one call for the whole table, which has a thousand entries on some devices.
-std::vector<Gid> gids_of(ibv_context& context, uint8_t port, int table_size) {
-  constexpr size_t kPorts = 4;  // the call gives those of all ports
-  std::vector<ibv_gid_entry> entries(static_cast<size_t>(table_size) * kPorts);
+// In one call for the whole table, which has a thousand entries on some devices. Where that has more than the call can
+// carry (its length has 16 bits) or the kernel doesn't know it, entry by entry.
+std::vector<ibv_gid_entry> gid_entries(ibv_context& context, uint8_t port, int table_size) {
+  constexpr size_t kMost = UINT16_MAX / sizeof(ibv_gid_entry);
+  std::vector<ibv_gid_entry> entries(kMost);
   const ssize_t count = ibv_query_gid_table(&context, entries.data(), entries.size(), 0);
   entries.resize(static_cast<size_t>(std::max<ssize_t>(count, 0)));
+  for (int i = 0; count < 0 && i < table_size; ++i) {
+    ibv_gid_entry entry{};
+    if (ibv_query_gid_ex(&context, port, static_cast<uint32_t>(i), &entry, 0) == 0) entries.push_back(entry);
+  }
+  return entries;
+}
+
+std::vector<Gid> gids_of(ibv_context& context, uint8_t port, int table_size) {
   std::vector<Gid> gids;
-  for (const ibv_gid_entry& entry : entries) {
+  for (const ibv_gid_entry& entry : gid_entries(context, port, table_size)) {
     if (entry.port_num != port) continue;
     gids.push_back({.index = entry.gid_index,
                     .bytes = std::to_array(entry.gid.raw),
