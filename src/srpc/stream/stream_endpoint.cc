@@ -186,18 +186,18 @@ void StreamEndpoint::find_data(Incoming& message) {
 }
 
 void StreamEndpoint::on_pulled() {
+  // One pull less is under way: it may have been the one too many.
+  update_receiving();
   // Inside a receive they are delivered by it.
   if (!in_receive_) on_receivable();
 }
 
 // Also while the next message waits for memory: those that are complete may be what it waits for.
 void StreamEndpoint::deliver_pulled() {
-  const bool was_full = !moved_.may_pull();
   while (state_ == State::open && !paused_ && moved_.has_pulled()) {
     Incoming message = moved_.take_pulled();
     events_->on_message(message);
   }
-  if (was_full && moved_.may_pull()) update_receiving();
 }
 
 void StreamEndpoint::say_goodbye(const Close& why) {
