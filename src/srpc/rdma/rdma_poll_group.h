@@ -73,7 +73,7 @@ class RdmaPollGroup final : public stream::StreamGroup, private Rail::Events {
   bool arm() override;
 
   RdmaMetrics& metrics() { return metrics_; }
-  // Queue pairs of streams that are gone, for now.
+  // Queue pairs of streams that are gone, whose device still holds memory.
   size_t dying() const { return dying_.size(); }
 
  private:
